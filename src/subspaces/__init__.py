@@ -1,0 +1,1 @@
+"""Concepts as linear subspaces."""

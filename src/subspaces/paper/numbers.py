@@ -1,0 +1,87 @@
+"""A number of the paper as one file: what was measured, beside what was printed, with the verdict and everything it came from.
+
+Nothing in it changes when nothing changed: times and machines stay in the evaluation files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from subspaces.errors import UserError
+from subspaces.files import digest, read_json, write_json
+from subspaces.paper.verdicts import verdict
+
+# columns of the reconstruction table → metric of the evaluation
+METRICS = {"map": "map", "mr": "mr", "rho": "rho"}
+
+
+def write_number(paper: dict[str, Any], scale: str, evaluations: list[Path], out: Path, key: str, code: str) -> dict[str, Any]:
+    """`paper` is the registry's row as a mapping; without evaluations the number is `not run`, and says so."""
+    base = {
+        "id": paper["id"],
+        "table": paper["table"],
+        "row": paper["row"],
+        "column": paper["column"],
+        "unit": paper["unit"],
+        "better": paper["better"],
+        "paper": {"value": paper["value"], "sd": paper["sd"]},
+        "scale": scale,
+        "key": key,
+        "code_sha256": code,
+    }
+    if evaluations:
+        base |= _measured(paper, scale, [read_json(path) for path in evaluations])
+    else:
+        base |= {
+            "value": None,
+            "sd": None,
+            "n": 0,
+            "verdict": "not run",
+            "reason": f"the experiment behind table {paper['table']} is not part of this version yet",
+            "sample": False,
+            "seeds": [],
+            "settings": None,
+            "settings_sha256": None,
+            "data": None,
+        }
+    write_json(out, base)
+    return base
+
+
+def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any]]) -> dict[str, Any]:
+    measure = METRICS.get(paper["column"].split("-")[-1])
+    if measure is None:
+        raise UserError(f"number {paper['id']}: no metric is known for column {paper['column']}.")
+    values = [one["metrics"][measure] for one in evaluations]
+    value, sd = fmean(values), stdev(values) if len(values) > 1 else None
+    first = evaluations[0]
+    settings = {name: first["settings"][name] for name in ("model", "training", "subtree", "graph")}
+    sample = any(one["data"]["sample"] for one in evaluations)
+    judged, reason = _judge(paper, scale, value, sd, settings, sample)
+    return {
+        "value": value,
+        "sd": sd,
+        "n": len(values),
+        "verdict": judged,
+        "reason": reason,
+        "sample": sample,
+        "seeds": [one["settings"]["seed"] for one in evaluations],
+        "values": values,
+        "settings": settings,
+        "settings_sha256": digest(settings),
+        "data": first["data"],
+        "weights_sha256": [one["weights_sha256"] for one in evaluations],
+    }
+
+
+def _judge(paper: dict, scale: str, value: float, sd: float | None, settings: dict, sample: bool) -> tuple[str, str]:
+    training = settings["training"]
+    budget = f"{scale} scale, {training['epochs']} epochs, {training['sampling']} sampling"
+    if sample:
+        return "other scale", f"made from a small sample that stands in for WordNet, not from WordNet; {budget}"
+    if settings["subtree"]:
+        return "other scale", f"trained and tested below {settings['subtree']} only, {settings['graph']['nodes']:,} nodes; {budget}"
+    judged = verdict(value, sd, paper["value"], paper["sd"], paper["better"])
+    return judged, f"whole hierarchy, same evaluation as the paper; {budget}"

@@ -1,0 +1,271 @@
+"""Typed parameters: params.yaml is the only place where a parameter lives, and this is what it may say.
+
+A scale (quick, laptop, paper) chooses budgets. Training settings are layered: the paper's (`reconstruction.training`), then what the scale
+says for all rows, for one row, and for one row and part of speech; `Params.reconstruction_job` gives the result.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from subspaces.errors import UserError
+
+Scale = Literal["quick", "laptop", "paper"]
+PartOfSpeech = Literal["nouns", "verbs"]
+SCALES: tuple[str, ...] = ("quick", "laptop", "paper")
+POS: tuple[str, ...] = ("nouns", "verbs")
+
+Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$", description="a colour such as #0072b2")]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True)
+
+
+class Training(Strict):
+    """How one model is trained; every geometry reads the same settings."""
+
+    epochs: int = Field(ge=1, description="passes over all closure edges")
+    batch: int = Field(ge=1)
+    sampling: Literal["per-edge", "shared"] = Field(description="fresh negatives per edge (the paper), or one pool per batch")
+    negatives: int = Field(ge=1, description="per-edge sampling: negatives per edge")
+    pool: int = Field(ge=1, description="shared sampling: uniform negatives per batch")
+    in_batch: bool = Field(description="shared sampling: every node of the batch is a candidate too")
+    weigh_as: int = Field(ge=0, description="shared sampling: all negatives of an edge weigh as this many; 0: each as one")
+    lr: Positive
+    lr_final: float = Field(ge=0, le=1, description="the rate falls in a line to this share of lr")
+    burn_in: int = Field(ge=0, description="epochs at lr × burn_in_factor before the rest")
+    burn_in_factor: Positive
+    start: Positive = Field(description="spread of the random start: standard deviation or half-range")
+    trace_pull: float = Field(ge=0, description="subspaces: weight of the mean trace in the loss; 0 is the paper's loss")
+    trace_pull_from: float = Field(ge=0, le=1, description="share of the training after which the pull begins")
+
+
+class SomeTraining(Strict):
+    """Any of the training settings; what is absent stays as it was in the layer below."""
+
+    epochs: int | None = Field(None, ge=1)
+    batch: int | None = Field(None, ge=1)
+    sampling: Literal["per-edge", "shared"] | None = None
+    negatives: int | None = Field(None, ge=1)
+    pool: int | None = Field(None, ge=1)
+    in_batch: bool | None = None
+    weigh_as: int | None = Field(None, ge=0)
+    lr: Positive | None = None
+    lr_final: float | None = Field(None, ge=0, le=1)
+    burn_in: int | None = Field(None, ge=0)
+    burn_in_factor: Positive | None = None
+    start: Positive | None = None
+    trace_pull: float | None = Field(None, ge=0)
+    trace_pull_from: float | None = Field(None, ge=0, le=1)
+
+
+class RowTraining(Strict):
+    both: SomeTraining = SomeTraining()
+    nouns: SomeTraining = SomeTraining()
+    verbs: SomeTraining = SomeTraining()
+
+
+class SubspaceModel(Strict):
+    geometry: Literal["subspace"]
+    dim: int = Field(ge=1)
+    vectors: int = Field(0, ge=0, description="columns of X; 0: as many as dim")
+
+
+class EuclideanModel(Strict):
+    geometry: Literal["euclidean"]
+    dim: int = Field(ge=1)
+    score: Literal["distance", "inner"] = "distance"
+
+
+class PoincareModel(Strict):
+    geometry: Literal["poincare"]
+    dim: int = Field(ge=1)
+
+
+class LorentzModel(Strict):
+    geometry: Literal["lorentz"]
+    dim: int = Field(ge=1)
+    max_step: Positive = 1.0
+
+
+Model = Annotated[SubspaceModel | EuclideanModel | PoincareModel | LorentzModel, Field(discriminator="geometry")]
+
+
+class Subtrees(Strict):
+    """Train on a node, everything below it and above these, instead of on the whole hierarchy; null: the whole."""
+
+    nouns: str | None = None
+    verbs: str | None = None
+
+
+class ReconstructionScale(Strict):
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    subtree: Subtrees = Subtrees()
+    all: SomeTraining = SomeTraining()
+    rows: dict[str, RowTraining] = {}
+
+
+class ReconstructionScales(Strict):
+    quick: ReconstructionScale
+    laptop: ReconstructionScale
+    paper: ReconstructionScale
+
+
+class Reconstruction(Strict):
+    lam: float = Field(gt=0, alias="lambda", description="λ of the soft projector")
+    models: dict[str, Model] = Field(min_length=1)
+    training: Training
+    scales: ReconstructionScales
+
+    @model_validator(mode="after")
+    def _rows_exist(self) -> Reconstruction:
+        for scale in SCALES:
+            for row in getattr(self.scales, scale).rows:
+                if row not in self.models:
+                    raise ValueError(f"scales.{scale}.rows.{row} is not one of the models ({', '.join(self.models)})")
+        return self
+
+
+class Wordnet(Strict):
+    instance_hypernyms: bool = Field(description="count instance hypernyms as edges (Nickel & Kiela's graph; not the paper's)")
+
+
+class Checkpoint(Strict):
+    seconds: float = Field(gt=0, description="a checkpoint when this many seconds have passed since the last")
+    epochs: int = Field(ge=0, description="and every so many epochs; 0: by time only")
+
+
+class Bounds(Strict):
+    lambdas: list[Positive] = Field(min_length=1)
+    dims: list[Annotated[int, Field(ge=2, le=256)]] = Field(min_length=1)
+    ranks: list[Annotated[int, Field(ge=1, le=256)]] = Field(min_length=1)
+    draws: int = Field(ge=1)
+    seed: int = Field(ge=0)
+
+
+class RankFigure(Strict):
+    model: str = Field(description="a row of the reconstruction table")
+    points: Colour
+    chain: Colour
+
+
+class Figures(Strict):
+    rank_vs_descendants: RankFigure
+
+
+class Params(Strict):
+    scale: Scale
+    checkpoint: Checkpoint
+    wordnet: Wordnet
+    bounds: Bounds
+    reconstruction: Reconstruction
+    figures: Figures
+
+    @model_validator(mode="after")
+    def _figure_models_exist(self) -> Params:
+        if self.figures.rank_vs_descendants.model not in self.reconstruction.models:
+            raise ValueError(f"figures.rank_vs_descendants.model is not one of {', '.join(self.reconstruction.models)}")
+        return self
+
+    @property
+    def reconstruction_budget(self) -> ReconstructionScale:
+        return getattr(self.reconstruction.scales, self.scale)
+
+    def reconstruction_job(self, row: str, pos: str) -> dict[str, Any]:
+        """Everything that decides the weights of one model, apart from seed, data and code."""
+        if row not in self.reconstruction.models:
+            raise UserError(
+                f"unknown row {row!r} of the reconstruction table: choose one of {', '.join(self.reconstruction.models)}."
+            )
+        if pos not in POS:
+            raise UserError(f"unknown part of speech {pos!r}: choose nouns or verbs.")
+        budget = self.reconstruction_budget
+        merged = self.reconstruction.training.model_dump()
+        layers = budget.rows.get(row, RowTraining())
+        for layer in (budget.all, layers.both, getattr(layers, pos)):
+            merged |= layer.model_dump(exclude_none=True)
+        model = self.reconstruction.models[row].model_dump()
+        training = Training(**merged).model_dump()
+        if model["geometry"] == "subspace":
+            model["lam"] = self.reconstruction.lam
+        elif training["trace_pull"]:
+            raise UserError(f"trace_pull is for subspaces; set it under rows.subspace-… in params.yaml, not for {row}.")
+        return {"model": model, "training": training, "subtree": getattr(budget.subtree, pos)}
+
+
+def parse_params(content: Any, name: str = "params.yaml") -> Params:
+    """Check a mapping against the types; the first problem becomes one line that names the key and what is allowed."""
+    if not isinstance(content, dict):
+        raise UserError(f"{name}: it must be a mapping of keys to values.")
+    try:
+        return Params.model_validate(content)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        raise UserError("\n".join(f"{name}: {_explain(problem)}" for problem in problems[:5])) from None
+
+
+def _explain(problem: dict[str, Any]) -> str:
+    kinds = ("subspace", "euclidean", "poincare", "lorentz")
+    path = [str(part) for part in problem["loc"]]
+    path = [part for place, part in enumerate(path) if not (part in kinds and place >= 2 and path[place - 2] == "models")]
+    where = ".".join(path) or "the file"
+    if problem["type"] == "extra_forbidden":
+        return f"{where} is not a known key; allowed here: {', '.join(_known_keys(path[:-1]))}."
+    if problem["type"] == "missing":
+        return f"{where} is missing."
+    shown = "" if isinstance(problem["input"], dict) else f" (it is {problem['input']!r})"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {message[0].lower()}{message[1:]}{shown}."
+
+
+def _known_keys(path: list[str]) -> list[str]:
+    """The keys that the schema allows at `path`."""
+    schema = Params.model_json_schema()
+    nodes = [schema]
+    for part in path:
+        found = []
+        for node in map(lambda one: _resolve(one, schema), nodes):
+            for option in node.get("oneOf", node.get("anyOf", [node])):
+                option = _resolve(option, schema)
+                child = option.get("properties", {}).get(part, option.get("additionalProperties"))
+                if isinstance(child, dict):
+                    found.append(child)
+        nodes = found
+    keys: list[str] = []
+    for node in nodes:
+        node = _resolve(node, schema)
+        for option in node.get("oneOf", node.get("anyOf", [node])):
+            keys += [key for key in _resolve(option, schema).get("properties", {}) if key not in keys]
+    return keys
+
+
+def _resolve(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return node
+
+
+def load_params(path: str | Path = "params.yaml", scale: str | None = None) -> Params:
+    """Read params.yaml; `scale` replaces the scale it names."""
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path.name} was not found: run from the project's folder, or give --params.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from error
+    if scale is not None and isinstance(content, dict):
+        content = {**content, "scale": scale}
+    return parse_params(content, path.name)
+
+
+def params_schema() -> dict[str, Any]:
+    """JSON schema of params.yaml, for editors and for `workflow/schemas`."""
+    schema = Params.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "params.yaml"}

@@ -1,0 +1,1 @@
+"""Sources: what the project needs from outside, how it is obtained, and how it is verified."""

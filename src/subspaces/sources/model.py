@@ -1,0 +1,64 @@
+"""What a source is: the words that the registry, the origins and `fetch` share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+class OriginError(Exception):
+    """One origin could not deliver.
+
+    The reason goes into manifest.json, so it names no path, address or time; `detail` is shown to people only.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file as it lies in data/: unpacked, so that every origin must give the same bytes.
+
+    `sha256` and `size` are those of the unpacked content; None means that nobody has been able to state them yet.
+    `mirror` is where the mirror folder keeps it, possibly compressed or inside an archive.
+    """
+
+    name: str
+    sha256: str | None
+    size: int | None
+    mirror: str | None = None
+
+
+class Origin(Protocol):
+    """A place that can deliver some or all files of a source."""
+
+    label: str
+    network: bool
+
+    def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
+        """Write what can be had of `files` to `into` and return the text for the manifest, or raise OriginError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """One row of the registry."""
+
+    name: str
+    version: str
+    title: str
+    licence: str
+    citation: str
+    homepage: str
+    files: tuple[SourceFile, ...]
+    origins: tuple[Origin, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    sample: str | None = None
+    used_by: tuple[str, ...] = ()
+    status: str = "ready"
+    """`ready`, or `later`: listed so that the whole need is visible, but nothing fetches it yet."""

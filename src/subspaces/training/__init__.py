@@ -1,0 +1,1 @@
+"""The one training loop: stateless randomness, checkpoints that survive a kill, progress."""

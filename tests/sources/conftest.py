@@ -1,0 +1,120 @@
+"""Shared fixtures: a small made-up source, a web server that misbehaves on request, and the real mirror where there is one."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from subspaces.sources.model import Source, SourceFile
+from subspaces.sources.origins import mirror_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTENT = {"one.txt": b"first\n" * 5000, "two.txt": b"second\n" * 300}
+
+
+def file_of(name: str, content: bytes, mirror: str | None = None) -> SourceFile:
+    return SourceFile(name, hashlib.sha256(content).hexdigest(), len(content), mirror)
+
+
+@pytest.fixture
+def make_source() -> Callable[..., Source]:
+    """A source of two small files with the origins that a test gives it."""
+
+    def make(*origins, mirror: str | None = None, sample: str | None = None) -> Source:
+        files = tuple(file_of(name, content, mirror) for name, content in CONTENT.items())
+        return Source("toy", "1", "Toy", "MIT", "nobody", "https://example.org/", files, origins, sample=sample)
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """No test sees the developer's mirror or switches unless it asks for the mirror."""
+    if "mirror" not in request.fixturenames:
+        monkeypatch.delenv("SUBSPACES_MIRROR", raising=False)
+    monkeypatch.delenv("SUBSPACES_OFFLINE", raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    folder = mirror_folder(ROOT)
+    if folder is None or not folder.is_dir():
+        pytest.skip("needs the mirror: set SUBSPACES_MIRROR, or put it in ../shared/data beside the project")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_wordnet(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """WordNet fetched once from the mirror; tests must not change it."""
+    from subspaces.sources.fetch import fetch
+
+    out = tmp_path_factory.mktemp("data") / "wordnet"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUBSPACES_OFFLINE", "1")
+        fetch("wordnet", out, root=ROOT)
+    return out
+
+
+class Server:
+    """Answers by path through `routes`; counts requests; `stuck` is set while a handler waits in the middle of a body."""
+
+    def __init__(self) -> None:
+        self.routes: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {}
+        self.requests: list[str] = []
+        self.stuck = threading.Event()
+        self.release = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.requests.append(self.path)
+                outer.routes.get(self.path, lambda handler: handler.send_error(404))(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/"
+        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def serve(self, path: str, body: bytes, *, declared: int | None = None, kind: str = "application/octet-stream") -> None:
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Type", kind)
+            handler.send_header("Content-Length", str(len(body) if declared is None else declared))
+            handler.end_headers()
+            handler.wfile.write(body)
+
+        self.routes[path] = answer
+
+    def serve_half(self, path: str, body: bytes) -> None:
+        """Send half of the body, then wait: the client has to be interrupted."""
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body[: len(body) // 2])
+            handler.wfile.flush()
+            self.stuck.set()
+            self.release.wait(30)
+
+        self.routes[path] = answer
+
+    def fail(self, path: str, code: int) -> None:
+        self.routes[path] = lambda handler: handler.send_error(code)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.release.set()
+    server.http.shutdown()
+    server.http.server_close()

@@ -1,0 +1,81 @@
+"""The registry is complete, well formed, and agrees with the mirror."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from subspaces.errors import UserError
+from subspaces.sources.fetch import fetch, verify
+from subspaces.sources.lexnames import lexnames_text
+from subspaces.sources.origins import SAMPLES, Mirror, mirror_places
+from subspaces.sources.registry import SOURCES, get
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = [name for name, source in SOURCES.items() if source.status == "ready"]
+
+
+def test_every_source_of_the_project_has_a_row():
+    assert READY == ["wordnet", "wordnet_link_prediction", "snli", "hyperlex", "flickr30k", "composition"]
+    assert set(SOURCES) - set(READY) == {"all-MiniLM-L6-v2", "all-mpnet-base-v2"}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_rows_are_well_formed(source):
+    assert source.title and source.licence and source.citation and source.used_by and source.origins and source.files
+    assert source.homepage.startswith("https://")
+    assert len({file.name for file in source.files}) == len(source.files)
+    for file in source.files:
+        assert Path(file.name).name == file.name
+        assert file.sha256 is None or re.fullmatch("[0-9a-f]{64}", file.sha256)
+        if source.status == "ready":
+            assert file.sha256 and file.size and file.mirror
+    if source.status == "ready":
+        assert isinstance(source.origins[0], Mirror)
+    assert source.sample is None or (SAMPLES / source.sample).is_file()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        source.name = "other"
+
+
+def test_lexnames_are_written_exactly():
+    file = next(file for file in get("wordnet").files if file.name == "lexnames")
+    assert len(lexnames_text()) == file.size
+    assert lexnames_text().count("\n") == 45
+
+
+def test_wordnet_has_every_file_that_nltk_lists():
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    assert {file.name for file in get("wordnet").files} == set(WordNetCorpusReader._FILES)
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(UserError, match=r"'wordnett'.*wordnet, wordnet_link_prediction"):
+        get("wordnett")
+
+
+@pytest.mark.parametrize("name", READY)
+def test_the_mirror_delivers_every_source(name, mirror, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBSPACES_OFFLINE", "1")
+    assert all(any((mirror / place).is_file() for place in mirror_places(get(name), file)) for file in get(name).files)
+    manifest = fetch(name, tmp_path / name, root=ROOT)
+    assert (manifest["origin"], manifest["sample"]) == ("mirror", False)
+    assert verify(tmp_path / name, name) == []
+
+
+def test_counts_are_those_of_the_files(mirror, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBSPACES_OFFLINE", "1")
+
+    def lines(name, file):
+        fetch(name, tmp_path / name, root=ROOT)
+        return (tmp_path / name / file).read_bytes().count(b"\n")
+
+    links = get("wordnet_link_prediction").counts
+    assert lines("wordnet_link_prediction", "noun_closure.tsv.vocab") == links["nodes"]
+    assert lines("wordnet_link_prediction", "noun_closure.tsv.train_0percent") == links["train 0 %"]
+    assert lines("wordnet_link_prediction", "noun_closure.tsv.test_neg") == links["test negatives"]
+    assert lines("hyperlex", "hyperlex-nouns.txt") - 1 == get("hyperlex").counts["noun pairs"]
+    assert lines("snli", "test.tsv") - 1 == get("snli").counts["test rows"]
+    assert lines("flickr30k", "captions.txt") - 1 == get("flickr30k").counts["captions"]
+    assert lines("composition", "composite_entailment.txt") == get("composition").counts["rows"]
