@@ -38,11 +38,7 @@ def test_all_expected_bounds_hold(rows):
 def test_projector_and_negation_are_equalities(rows):
     for name in ("Projector", "Negation"):
         row = by_name(rows)[name]
-        assert (
-            row.equality
-            and row.least_ratio == pytest.approx(1, abs=TOLERANCE)
-            and row.worst_ratio == pytest.approx(1, abs=TOLERANCE)
-        )
+        assert row.equality and row.least_ratio == pytest.approx(1, abs=TOLERANCE) and row.worst_ratio == pytest.approx(1, abs=TOLERANCE)
 
 
 def test_both_similarity_bounds_hold_and_the_stated_one_is_attained(rows):
@@ -107,9 +103,7 @@ def test_a_wrong_projector_is_caught(monkeypatch):
 
 
 def test_a_nan_is_caught(monkeypatch):
-    monkeypatch.setattr(
-        "subspaces.bounds.soft_projector", lambda X, lam: soft_projector(X, lam) * (torch.nan if lam == 0.1 else 1.0)
-    )
+    monkeypatch.setattr("subspaces.bounds.soft_projector", lambda X, lam: soft_projector(X, lam) * (torch.nan if lam == 0.1 else 1.0))
     with pytest.raises(UserError, match="NaN"):
         check_bounds(lambdas=(0.1, 1.0), dims=(3,), ranks=(1, 2), draws=1)
 
@@ -121,9 +115,7 @@ def test_cases_below_rounding_are_skipped_and_an_empty_check_is_an_error():
         require_bounds(rows)
 
 
-@pytest.mark.parametrize(
-    "grid", [{"lambdas": ()}, {"lambdas": (0.0,)}, {"dims": (2,), "ranks": (3,)}, {"draws": 0}, {"ranks": (0,)}]
-)
+@pytest.mark.parametrize("grid", [{"lambdas": ()}, {"lambdas": (0.0,)}, {"dims": (2,), "ranks": (3,)}, {"draws": 0}, {"ranks": (0,)}])
 def test_impossible_grids(grid):
     with pytest.raises(UserError):
         check_bounds(**grid)

@@ -1,1 +1,30 @@
-"""Concepts as linear subspaces."""
+"""Concepts as linear subspaces: generality is dimension, hierarchy is inclusion, AND / OR / NOT are intersection, span and complement.
+
+>>> import torch
+>>> from subspaces import Subspace
+>>> boat = Subspace.from_vectors(torch.eye(3)[:, [0, 1]], lam=0.01)
+>>> fishing = Subspace.from_vectors(torch.eye(3)[:, [0, 2]], lam=0.01)
+>>> round(float((boat & fishing).rank))
+1
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subspaces.algebra import Subspace
+    from subspaces.projector import soft_projector
+
+__all__ = ["Subspace", "soft_projector"]
+
+
+def __getattr__(name: str):
+    # torch takes a second to import; commands that only read files should not wait for it
+    if name == "Subspace":
+        from subspaces.algebra import Subspace
+
+        return Subspace
+    if name == "soft_projector":
+        from subspaces.projector import soft_projector
+
+        return soft_projector
+    raise AttributeError(f"module 'subspaces' has no attribute {name!r}")

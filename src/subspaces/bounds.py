@@ -123,9 +123,7 @@ def require_bounds(rows: Sequence[BoundRow]) -> None:
     """Raise if a bound that should hold is broken."""
     empty = [row.name for row in rows if not row.cases]
     if empty:
-        raise UserError(
-            f"nothing was measured for {', '.join(empty)}: every λ of the grid is too small for float64; add larger ones."
-        )
+        raise UserError(f"nothing was measured for {', '.join(empty)}: every λ of the grid is too small for float64; add larger ones.")
     broken = [row for row in rows if row.expected_to_hold and not (row.holds and row.worst_ratio <= 1 + TOLERANCE)]
     if broken:
         lines = [f"{row.name}: error/bound = {row.worst_ratio:.6g} at {row.where}" for row in broken]
@@ -346,9 +344,7 @@ CLAIMS = (
         "F",
         note="Attained when all singular values are equal.",
     ),
-    _claim_of(
-        "Negation", "Table 1", "I-P", rf"I-{_SOFT}", _EI, lambda c: (_norm(_not(c.P) - _not(c.Ps)), c.eps_i), "2", equality=True
-    ),
+    _claim_of("Negation", "Table 1", "I-P", rf"I-{_SOFT}", _EI, lambda c: (_norm(_not(c.P) - _not(c.Ps)), c.eps_i), "2", equality=True),
     _Claim(
         "Rank (relative)",
         "Table 1",

@@ -30,13 +30,11 @@ def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"cannot write {path}: {error.strerror}. Nothing was changed; free some space or choose another folder."
-        ) from error
+        raise UserError(f"cannot write {path}: {error.strerror}. Nothing was changed; free some space or choose another folder.") from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -76,9 +76,7 @@ def _code_digest(module: str) -> str:
     """Digest of what a module does: its syntax tree without docstrings, so comments, layout and prose do not count."""
     tree = ast.parse(module_file(module).read_bytes())
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node, clean=False
-        ):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False):
             node.body = node.body[1:] or [ast.Pass()]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 

@@ -141,6 +141,14 @@ class Checkpoint(Strict):
     epochs: int = Field(ge=0, description="and every so many epochs; 0: by time only")
 
 
+class Threads(Strict):
+    """Threads of one training or evaluation job, by scale; the same number gives the same bits."""
+
+    quick: int = Field(ge=1)
+    laptop: int = Field(ge=1)
+    paper: int = Field(ge=1)
+
+
 class Bounds(Strict):
     lambdas: list[Positive] = Field(min_length=1)
     dims: list[Annotated[int, Field(ge=2, le=256)]] = Field(min_length=1)
@@ -161,6 +169,7 @@ class Figures(Strict):
 
 class Params(Strict):
     scale: Scale
+    threads: Threads
     checkpoint: Checkpoint
     wordnet: Wordnet
     bounds: Bounds
@@ -174,15 +183,17 @@ class Params(Strict):
         return self
 
     @property
+    def job_threads(self) -> int:
+        return getattr(self.threads, self.scale)
+
+    @property
     def reconstruction_budget(self) -> ReconstructionScale:
         return getattr(self.reconstruction.scales, self.scale)
 
     def reconstruction_job(self, row: str, pos: str) -> dict[str, Any]:
         """Everything that decides the weights of one model, apart from seed, data and code."""
         if row not in self.reconstruction.models:
-            raise UserError(
-                f"unknown row {row!r} of the reconstruction table: choose one of {', '.join(self.reconstruction.models)}."
-            )
+            raise UserError(f"unknown row {row!r} of the reconstruction table: choose one of {', '.join(self.reconstruction.models)}.")
         if pos not in POS:
             raise UserError(f"unknown part of speech {pos!r}: choose nouns or verbs.")
         budget = self.reconstruction_budget
@@ -230,7 +241,7 @@ def _known_keys(path: list[str]) -> list[str]:
     nodes = [schema]
     for part in path:
         found = []
-        for node in map(lambda one: _resolve(one, schema), nodes):
+        for node in (_resolve(one, schema) for one in nodes):
             for option in node.get("oneOf", node.get("anyOf", [node])):
                 option = _resolve(option, schema)
                 child = option.get("properties", {}).get(part, option.get("additionalProperties"))

@@ -15,6 +15,7 @@ from subspaces.files import read_json
 from subspaces.keys import Recipe
 from subspaces.paper import registry
 from subspaces.params import POS, Params
+from subspaces.sources.registry import get
 
 FIGURES = ("overview", "rank_vs_descendants")
 MEASURES = ("map", "mr", "rho")  # columns of the reconstruction table, each for nouns and verbs
@@ -29,25 +30,22 @@ class Recipes:
 
     # --- sources and data -------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def wordnet_source(self) -> Recipe:
+    def source(self, name: str) -> Recipe:
         """The raw files: the registry's digests, or the sample's when a sample is what there is (quick scale only)."""
-        from subspaces.sources.registry import SOURCES
-
-        output = "data/sources/wordnet/manifest.json"
-        source = SOURCES["wordnet"]
-        settings: dict[str, Any] = {"source": "wordnet", "files": {one.name: one.sha256 for one in source.files}}
-        manifest = self.folder / output
-        if self.params.scale == "quick" and manifest.exists():
-            content = read_json(manifest)
+        source = get(name)
+        output = f"data/sources/{name}.json"
+        settings: dict[str, Any] = {"source": name, "files": {one.name: one.sha256 for one in source.files}}
+        record = self.folder / output
+        if self.params.scale == "quick" and record.exists():
+            content = read_json(record)
             if content.get("sample"):
-                settings = {"source": "wordnet", "sample": {name: one["sha256"] for name, one in content["files"].items()}}
+                settings = {"source": name, "sample": content["files"]}
         return Recipe(output, settings)
 
     def hierarchy(self, pos: str) -> Recipe:
         settings = {"pos": pos, "instance_hypernyms": self.params.wordnet.instance_hypernyms}
         code = ("subspaces.wordnet.prepare",)
-        return Recipe(f"data/wordnet/{pos}.json", settings, code, (self.wordnet_source,))
+        return Recipe(f"data/wordnet/{pos}.json", settings, code, (self.source("wordnet"),))
 
     # --- reconstruction ---------------------------------------------------------------------------------------------------
 
@@ -61,6 +59,11 @@ class Recipes:
         model = self.reconstruction_model(row, pos, seed)
         code = ("subspaces.wordnet.evaluate", model.code[1])
         return Recipe(f"results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.json", {}, code, (model,))
+
+    def reconstruction_ranks(self, row: str, pos: str, seed: int) -> Recipe:
+        model = self.reconstruction_model(row, pos, seed)
+        code = ("subspaces.wordnet.evaluate", model.code[1])
+        return Recipe(f"results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.ranks.parquet", {}, code, (model,))
 
     def reconstruction_evaluations(self, row: str, pos: str) -> tuple[Recipe, ...]:
         return tuple(self.reconstruction_evaluation(row, pos, seed) for seed in self.params.reconstruction_budget.seeds)
@@ -98,7 +101,7 @@ class Recipes:
             return Recipe("figures/overview.png", {}, ("subspaces.paper.figures.overview",))
         if name == "rank_vs_descendants":
             settings = self.params.figures.rank_vs_descendants.model_dump()
-            inputs = (self.reconstruction_evaluation(settings["model"], "nouns", self.params.reconstruction_budget.seeds[0]),)
+            inputs = (self.reconstruction_ranks(settings["model"], "nouns", self.params.reconstruction_budget.seeds[0]),)
             return Recipe("figures/rank_vs_descendants.png", settings, ("subspaces.paper.figures.rank_vs_descendants",), inputs)
         raise UserError(f"unknown figure {name!r}: choose one of {', '.join(FIGURES)}.")
 
@@ -116,10 +119,11 @@ class Recipes:
         rows, seeds = self.params.reconstruction.models, self.params.reconstruction_budget.seeds
         jobs = [(row, pos, seed) for row in rows for pos in POS for seed in seeds]
         return [
-            self.wordnet_source,
+            self.source("wordnet"),
             *(self.hierarchy(pos) for pos in POS),
             *(self.reconstruction_model(*job) for job in jobs),
             *(self.reconstruction_evaluation(*job) for job in jobs),
+            *self.figure("rank_vs_descendants").inputs,
             *(self.number(identifier) for identifier in registry.numbers()),
             self.bounds,
             *(self.any_table(name) for name in self.table_names),

@@ -55,9 +55,7 @@ def test_labels_are_readable_inside_the_figure_and_apart(figure):
     texts = [t for ax in figure.axes for t in ax.findobj(Text) if t.get_text() and t.get_visible()]
     boxes = [t.get_window_extent() for t in texts]
     assert min(t.get_fontsize() for t in texts) >= 7
-    assert all(
-        figure.bbox.x0 <= b.x0 and b.x1 <= figure.bbox.x1 and figure.bbox.y0 <= b.y0 and b.y1 <= figure.bbox.y1 for b in boxes
-    )
+    assert all(figure.bbox.x0 <= b.x0 and b.x1 <= figure.bbox.x1 and figure.bbox.y0 <= b.y0 and b.y1 <= figure.bbox.y1 for b in boxes)
     overlapping = [
         (s.get_text(), t.get_text())
         for i, (s, a) in enumerate(zip(texts, boxes, strict=True))

@@ -128,9 +128,7 @@ def test_an_interruption_leaves_nothing(make_source, tmp_path, interruption):
 
 
 def test_origins_add_up_and_a_wrong_file_is_refused(make_source, tmp_path):
-    wrong = Written(
-        {"one.txt": CONTENT["one.txt"].decode(), "two.txt": CONTENT["two.txt"].decode().replace("s", "z")}, label="wrong"
-    )
+    wrong = Written({"one.txt": CONTENT["one.txt"].decode(), "two.txt": CONTENT["two.txt"].decode().replace("s", "z")}, label="wrong")
     manifest = fetch_source(make_source(wrong, GOOD), tmp_path / "toy")
     assert manifest["tried"][0]["result"].startswith("refused two.txt: its sha256 is")
     assert manifest["tried"][1]["result"] == "complete"

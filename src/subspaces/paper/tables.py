@@ -99,7 +99,7 @@ def _latex_cell(one: dict[str, Any] | None, digits: int) -> str:
     if one is None:
         return ""
     paper = _amount(one["paper"]["value"], one["paper"]["sd"], digits, r"\,\pm\,")
-    ours = "--" if one["value"] is None else f"${_amount(one['value'], one['sd'], digits, r'\,\pm\,')}$"
+    ours = "--" if one["value"] is None else "$" + _amount(one["value"], one["sd"], digits, r"\,\pm\,") + "$"
     return rf"{ours} {{\scriptsize[${paper}$]}}"
 
 

@@ -86,8 +86,7 @@ def _refuse_foreign(source: Source, out: Path) -> None:
     foreign = sorted(path.name for path in out.iterdir() if path.name not in ours and not path.name.startswith("."))
     if foreign:
         raise UserError(
-            f"{out} holds files that do not belong to {source.name} ({', '.join(foreign[:5])}). "
-            "Choose a folder for this source alone."
+            f"{out} holds files that do not belong to {source.name} ({', '.join(foreign[:5])}). Choose a folder for this source alone."
         )
 
 
@@ -197,15 +196,11 @@ def _known(source: Source) -> str:
 
 def _cannot_be_had(source: Source, missing: tuple[SourceFile, ...], details: list[str], allow_sample: bool) -> str:
     names = [file.name for file in missing]
-    lines = [
-        f"{source.name} {source.version} cannot be had: {len(names)} of {len(source.files)} files are missing ({', '.join(names)})."
-    ]
+    lines = [f"{source.name} {source.version} cannot be had: {len(names)} of {len(source.files)} files are missing ({', '.join(names)})."]
     lines += ["Tried, in order:", *(f"  - {detail}" for detail in details)]
     if any(isinstance(origin, Mirror) for origin in source.origins):
         places = sorted({f"${MIRROR}/{mirror_places(source, file)[0]}" for file in missing})
-        lines += [
-            f"What to do: get it from {source.homepage} or from a colleague's mirror, set {MIRROR} to a folder, and put there:"
-        ]
+        lines += [f"What to do: get it from {source.homepage} or from a colleague's mirror, set {MIRROR} to a folder, and put there:"]
         lines += [f"  {place}" for place in places]
         lines += [f"Plain, unpacked files under ${MIRROR}/{source.name}/ are accepted too. Then run the same command again."]
     if source.sample is not None and not allow_sample:
@@ -223,16 +218,10 @@ def verify(out: Path, source: Source | str) -> list[str]:
         manifest = read_json(out / MANIFEST)
     except (UserError, OSError):
         return [f"{MANIFEST}: it is missing or cannot be read"]
-    if (
-        not isinstance(manifest, dict)
-        or not isinstance(manifest.get("sample"), bool)
-        or not isinstance(manifest.get("origin"), str)
-    ):
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("sample"), bool) or not isinstance(manifest.get("origin"), str):
         return [f"{MANIFEST}: it is not a manifest of this project"]
     if (manifest.get("source"), manifest.get("version")) != (source.name, source.version):
-        return [
-            f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"
-        ]
+        return [f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"]
     if manifest["sample"] and source.sample is None:
         return [f"{MANIFEST}: it claims a sample, and there is none for {source.name}"]
     expected = (_sample_file(source.sample),) if manifest["sample"] else source.files

@@ -16,52 +16,30 @@ GITHUB = "https://raw.githubusercontent.com/"
 
 # The fifteen files that nltk's WordNetCorpusReader lists; WordNet's other files are not used.
 WORDNET_FILES = (
-    SourceFile(
-        "cntlist.rev", "a198580b8f705fa02797bba8b13e5cbe4a9f9f40cb1697e774c7fc6a5865b035", 911_244, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "lexnames", "c871b6797d2109f563f7a162b64e8ebf18f6f42d00918572846034c7f393a214", 800, "wordnet/nltk_wordnet30.tar.xz"
-    ),
+    SourceFile("cntlist.rev", "a198580b8f705fa02797bba8b13e5cbe4a9f9f40cb1697e774c7fc6a5865b035", 911_244, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("lexnames", "c871b6797d2109f563f7a162b64e8ebf18f6f42d00918572846034c7f393a214", 800, "wordnet/nltk_wordnet30.tar.xz"),
     SourceFile(
         "index.sense",
         "ce997000ec806318ff1dfadf77d314ac527358e127d7bbe3d1f4e83a1c5c1c2b",
         7_294_043,
         "wordnet/nltk_wordnet30.tar.xz",
     ),
-    SourceFile(
-        "index.adj", "c9865d7b4d1f805bdef82ccdcea5282436e23083e6f6f1b33e716327c4eda810", 824_127, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "index.adv", "6f5465ed5758fe9c8a2f7ec17b1300f3aa875756c70ff7cba162f7e71bcf88ea", 162_816, "wordnet/nltk_wordnet30.tar.xz"
-    ),
+    SourceFile("index.adj", "c9865d7b4d1f805bdef82ccdcea5282436e23083e6f6f1b33e716327c4eda810", 824_127, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("index.adv", "6f5465ed5758fe9c8a2f7ec17b1300f3aa875756c70ff7cba162f7e71bcf88ea", 162_816, "wordnet/nltk_wordnet30.tar.xz"),
     SourceFile(
         "index.noun", "a490d99d93d017bf4822fe2f0ffa51fd73911ce271dc7535fade21f8814b5a04", 4_786_655, "wordnet/nltk_wordnet30.tar.xz"
     ),
-    SourceFile(
-        "index.verb", "e2ac24816c3a8289dcb72aaa9cf8db81fdf25ec34d792bfc96ac5b7a20c8b4ae", 523_980, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "data.adj", "c89120dfc1f046ddff4a631bf9b7e9fa1a36b5e86565a23bf82dbe14f30b88a7", 3_155_427, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "data.adv", "444a63bf3955080ab7524f5079cfc07ff9bc682cb98bdb1db73b0fb9829f1139", 516_696, "wordnet/nltk_wordnet30.tar.xz"
-    ),
+    SourceFile("index.verb", "e2ac24816c3a8289dcb72aaa9cf8db81fdf25ec34d792bfc96ac5b7a20c8b4ae", 523_980, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("data.adj", "c89120dfc1f046ddff4a631bf9b7e9fa1a36b5e86565a23bf82dbe14f30b88a7", 3_155_427, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("data.adv", "444a63bf3955080ab7524f5079cfc07ff9bc682cb98bdb1db73b0fb9829f1139", 516_696, "wordnet/nltk_wordnet30.tar.xz"),
     SourceFile(
         "data.noun", "fea17d2f9656611334eac790e5d69e47645fa180c4aa481fb4cd9b3520754ca2", 15_300_280, "wordnet/nltk_wordnet30.tar.xz"
     ),
-    SourceFile(
-        "data.verb", "adcf43e35b581e8036d8b5a52d63d9cd3d3b4870b2720d3c03c799df44777bc2", 2_772_517, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "adj.exc", "8824cc24bbedd797b9702316b27f07cd4c2b76b629539f0a1276f03926758016", 23_019, "wordnet/nltk_wordnet30.tar.xz"
-    ),
+    SourceFile("data.verb", "adcf43e35b581e8036d8b5a52d63d9cd3d3b4870b2720d3c03c799df44777bc2", 2_772_517, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("adj.exc", "8824cc24bbedd797b9702316b27f07cd4c2b76b629539f0a1276f03926758016", 23_019, "wordnet/nltk_wordnet30.tar.xz"),
     SourceFile("adv.exc", "e7291461b629abfe63301bbe1998cee09fd575ed7107abd7ea9763adb05bf0a8", 85, "wordnet/nltk_wordnet30.tar.xz"),
-    SourceFile(
-        "noun.exc", "2b5d675c380b39ecf595af9fa9d4e7feb1d58c643b0bff08c40ed5bfe41fab7a", 38_301, "wordnet/nltk_wordnet30.tar.xz"
-    ),
-    SourceFile(
-        "verb.exc", "dbbcf9a601b2d77e934e413b91d90e88ec7f933a8b77cfc00602a923b891b42c", 38_033, "wordnet/nltk_wordnet30.tar.xz"
-    ),
+    SourceFile("noun.exc", "2b5d675c380b39ecf595af9fa9d4e7feb1d58c643b0bff08c40ed5bfe41fab7a", 38_301, "wordnet/nltk_wordnet30.tar.xz"),
+    SourceFile("verb.exc", "dbbcf9a601b2d77e934e413b91d90e88ec7f933a8b77cfc00602a923b891b42c", 38_033, "wordnet/nltk_wordnet30.tar.xz"),
 )
 WORDNET_LINK_PREDICTION_FILES = (
     SourceFile(
@@ -116,9 +94,7 @@ WORDNET_LINK_PREDICTION_FILES = (
 SNLI_FILES = (
     SourceFile("dev.tsv", "1f610e57eafd8410b33451062a4c4eccdf0a297a5374906e51dcf461d664a37f", 1_406_702, "snli/dev.tsv.gz"),
     SourceFile("test.tsv", "fe1e49f8b128aee1c78ce8a378aa0e48462e7ceecf328700c12515971a78a6b5", 1_425_270, "snli/test.tsv.gz"),
-    SourceFile(
-        "train_extra.tsv", "a20f6713ecbcd21c591f24d357f371491bc1994e7cd9353440f7b548849efe7b", 9_204_690, "snli/train_extra.tsv.gz"
-    ),
+    SourceFile("train_extra.tsv", "a20f6713ecbcd21c591f24d357f371491bc1994e7cd9353440f7b548849efe7b", 9_204_690, "snli/train_extra.tsv.gz"),
     SourceFile(
         "train_first100k.tsv",
         "dbc9f7f7c6affc0460b63e1d2ff07108d41e6520f385359376a7cc0e073b7d56",
@@ -144,9 +120,7 @@ HYPERLEX_FILES = (
     ),
 )
 FLICKR30K_FILES = (
-    SourceFile(
-        "captions.txt", "213deacb4c2bcf2e959450c36d09d8211284ad2eea3578fc068c1a3320f91d8a", 13_493_515, "flickr30k/captions.txt.gz"
-    ),
+    SourceFile("captions.txt", "213deacb4c2bcf2e959450c36d09d8211284ad2eea3578fc068c1a3320f91d8a", 13_493_515, "flickr30k/captions.txt.gz"),
 )
 COMPOSITION_FILES = (
     SourceFile(

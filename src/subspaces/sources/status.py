@@ -78,8 +78,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         here, origin = "sample" if row.sample else "yes", row.origin
     else:
         here = "no"
-        origin = f"{len(row.missing)} file{'s' if len(row.missing) > 1 else ''} missing" + (
-            ", mirror has them" if row.in_mirror else ""
-        )
+        origin = f"{len(row.missing)} file{'s' if len(row.missing) > 1 else ''} missing" + (", mirror has them" if row.in_mirror else "")
     counts = ", ".join(f"{value:,} {what}" for what, value in list(row.counts.items())[:2])
     return row.name, row.version, here, origin, row.licence, ", ".join(row.used_by), counts

@@ -72,9 +72,7 @@ def _read_database(data: Path, index: Path, pos: str, instance_hypernyms: bool) 
     try:
         return names, [(child, position[parent]) for child, targets in enumerate(parents) for parent in targets]
     except KeyError as error:
-        raise UserError(
-            f"{data.name} points to a synset that it does not hold. Delete the folder and fetch the source again."
-        ) from error
+        raise UserError(f"{data.name} points to a synset that it does not hold. Delete the folder and fetch the source again.") from error
 
 
 def _read_senses(index: Path) -> dict[bytes, list[bytes]]:
@@ -85,9 +83,7 @@ def _read_senses(index: Path) -> dict[bytes, list[bytes]]:
         try:
             senses[fields[0]] = fields[-int(fields[2]) :]
         except (IndexError, ValueError) as error:
-            raise UserError(
-                f"{index.name}, line {number}, is not WordNet 3.0. Delete the folder and fetch the source again."
-            ) from error
+            raise UserError(f"{index.name}, line {number}, is not WordNet 3.0. Delete the folder and fetch the source again.") from error
     return senses
 
 

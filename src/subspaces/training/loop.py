@@ -129,7 +129,7 @@ def _train(
             if done % per_epoch == 0:
                 outcome.history.append({"epoch": epoch + 1, **{name: value / per_epoch for name, value in sums.items()}})
                 sums.clear()
-                progress.say("epoch {}/{}: {}".format(epoch + 1, epochs, _line(outcome.history[-1])))
+                progress.say(f"epoch {epoch + 1}/{epochs}: {_line(outcome.history[-1])}")
                 by_epoch = checkpoint_epochs > 0 and (epoch + 1) % checkpoint_epochs == 0
             else:
                 by_epoch = False

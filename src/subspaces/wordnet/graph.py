@@ -79,10 +79,10 @@ class Hierarchy:
         return build_hierarchy([self.names[node] for node in kept], number[edges])
 
     def save(self, path: Path) -> str:
-        """Write one npz, the same bytes for the same content; returns its sha256."""
+        """Write one npz, the same bytes for the same content on every machine (so not compressed); returns its sha256."""
         names = np.frombuffer("\n".join(self.names).encode(), dtype=np.uint8)
         with atomic_file(path) as handle:
-            np.savez_compressed(handle, names=names, edges=self.edges, offsets=self.offsets, ancestors=self.ancestors)
+            np.savez(handle, names=names, edges=self.edges, offsets=self.offsets, ancestors=self.ancestors)
         return sha256_file(path)
 
     @classmethod

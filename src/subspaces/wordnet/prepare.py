@@ -11,9 +11,7 @@ from subspaces.sources.wordnet_reader import read_wordnet
 from subspaces.wordnet.graph import build_hierarchy
 
 
-def prepare_hierarchy(
-    source: Path, pos: str, instance_hypernyms: bool, expected: dict[str, int], out: Path, key: str
-) -> dict[str, Any]:
+def prepare_hierarchy(source: Path, pos: str, instance_hypernyms: bool, expected: dict[str, int], out: Path, key: str) -> dict[str, Any]:
     """Write `out`.npz (the hierarchy) and `out`.json (counts, origin, digests, key), the second last.
 
     `expected` are the counts that the closure of the real, plain hypernym graph must have; a sample or the instance graph has its own.
@@ -24,7 +22,8 @@ def prepare_hierarchy(
     counts = graph.counts()
     if not manifest["sample"] and not instance_hypernyms and counts != expected:
         raise UserError(
-            f"WordNet {pos}: expected {expected}, found {counts}. The files in {source} are not WordNet 3.0: delete the folder and fetch again."
+            f"WordNet {pos}: expected {expected}, found {counts}. The files in {source} are not WordNet 3.0: "
+            "delete the folder and fetch again."
         )
     sha256 = graph.save(out.with_suffix(".npz"))
     record = {

@@ -70,9 +70,7 @@ class PerEdge:
     def __init__(self, links: Links, negatives: int):
         most = int(torch.bincount(links.keys // links.nodes, minlength=links.nodes).max()) + 1
         if links.nodes - most < 1:
-            raise UserError(
-                "a node is linked to every other node, so it has no negatives: use `sampling: shared`, or a larger graph."
-            )
+            raise UserError("a node is linked to every other node, so it has no negatives: use `sampling: shared`, or a larger graph.")
         self.links, self.negatives = links, negatives
 
     def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Batch:

@@ -132,9 +132,7 @@ def _panel(ax: Axes, title: str, formula: str, shapes: list[_Shape]) -> None:
             continue
         strength = 0.9 if shape.alpha > FAINT else 0.3
         ax.add_patch(Polygon(flat, facecolor=shape.colour, edgecolor="none", alpha=shape.alpha, zorder=layer))
-        ax.add_patch(
-            Polygon(flat, fill=False, edgecolor=shape.colour, linewidth=0.6, alpha=strength, zorder=layer, joinstyle="round")
-        )
+        ax.add_patch(Polygon(flat, fill=False, edgecolor=shape.colour, linewidth=0.6, alpha=strength, zorder=layer, joinstyle="round"))
     for shape in shapes:
         place, _ = _screen(np.array(shape.at))
         faded = 0.6 if shape.alpha == FAINT else 1.0

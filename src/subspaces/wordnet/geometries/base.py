@@ -52,7 +52,7 @@ class Geometry(ABC):
     def update(self, opened: Any, anchors: Tensor, candidates: Tensor | None, upstream: Tensor, lr: float, pull: float) -> None:
         """One optimiser step for the gradient `upstream` (B, C) of the loss with respect to the scores.
 
-        `pull` is the weight of the opened nodes' mean effective rank in the loss; it means something for subspaces only.
+        `pull` is the weight of the anchors' mean effective rank in the loss; it means something for subspaces only.
         """
 
     @abstractmethod

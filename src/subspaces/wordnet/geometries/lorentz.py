@@ -19,7 +19,7 @@ class LorentzGeometry(VectorGeometry):
         super().__init__(nodes, dim, width=dim + 1)
         self.start = start
         self.manifold = geoopt.Lorentz(k=1.0)
-        self.optimiser = RiemannianSGD(self.table, self.manifold, max_norm=max_step)
+        self.optimiser = RiemannianSGD(self.table, self.manifold, max_step=max_step)
 
     def initialise(self, generator: Generator) -> None:
         self.table.uniform_(-self.start, self.start, generator=generator)

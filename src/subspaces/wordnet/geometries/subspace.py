@@ -65,8 +65,9 @@ class SubspaceGeometry(Geometry):
             pairs = torch.sparse_coo_tensor(index, torch.cat([value, value]), (count, count)).coalesce().to_sparse_csr()
             G = pairs @ opened.flat
         G = G.view(count, self.dim, self.dim)
-        if pull:
-            G.diagonal(dim1=-2, dim2=-1).add_(pull / count)
+        if pull:  # the mean trace of the anchors, the specific ends of the edges, is part of the loss
+            share = torch.bincount(anchors, minlength=count).to(G.dtype).mul_(pull / len(anchors))
+            G.diagonal(dim1=-2, dim2=-1).add_(share[:, None])
         KX = opened.K @ opened.X
         self.optimiser.step(opened.rows, gradient(opened.K, KX, G, self.lam), lr)
 

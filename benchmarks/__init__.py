@@ -1,0 +1,1 @@
+"""Speed and memory against a straightforward baseline, as ratios measured in one run: `python -m benchmarks`."""

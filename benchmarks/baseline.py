@@ -1,0 +1,67 @@
+"""The straightforward way, as one would write it from the formulas: autograd through a batched solve, sparse Adam, a loop with a sort."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from subspaces.wordnet.graph import Hierarchy
+from subspaces.wordnet.sampling import Batch
+
+
+def soft_projector(X: Tensor, lam: float) -> Tensor:
+    """P = X(XᵀX+λI)⁻¹Xᵀ for X (…, d, n), term by term."""
+    identity = torch.eye(X.shape[-1])
+    return X @ torch.linalg.solve(X.mT @ X + lam * identity, X.mT)
+
+
+class AutogradStep:
+    """Training by autograd: an embedding table with sparse gradients and torch's SparseAdam."""
+
+    def __init__(self, weights: Tensor, lam: float, lr: float):
+        self.shape, self.lam = weights.shape[1:], lam
+        self.table = nn.Embedding.from_pretrained(weights.flatten(1).clone(), freeze=False, sparse=True)
+        self.optimiser = torch.optim.SparseAdam(self.table.parameters(), lr=lr)
+
+    def projectors(self, nodes: Tensor) -> Tensor:
+        return soft_projector(self.table(nodes).view(*nodes.shape, *self.shape), self.lam)
+
+    def logits(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """(scores of the candidates, which one is the parent)."""
+        if batch.candidates is not None:
+            P = self.projectors(batch.rows[torch.cat([batch.anchors[:, None], batch.candidates], dim=1)])
+            return (P[:, :1] * P[:, 1:]).sum(dim=(-2, -1)), torch.zeros(len(P), dtype=torch.int64)
+        P = self.projectors(batch.rows).flatten(1)
+        out = batch.excluded.clone()
+        out[torch.arange(len(out)), batch.positive] = False
+        return (P[batch.anchors] @ P.T).masked_fill(out, float("-inf")), batch.positive
+
+    def step(self, batch: Batch) -> float:
+        logits, positive = self.logits(batch)
+        loss = nn.functional.cross_entropy(logits, positive)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return float(loss.detach())
+
+    @property
+    def weights(self) -> Tensor:
+        return self.table.weight.detach().view(-1, *self.shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.optimiser.state[self.table.weight]["exp_avg"].view(-1, *self.shape)
+
+
+def rank_node(node: int, projectors: Tensor, graph: Hierarchy) -> tuple[np.ndarray, float]:
+    """(ranks of the node's ancestors with other ancestors left out, average precision) from one full sort; `projectors` is (N, d²)."""
+    scores = projectors @ projectors[node]
+    scores[node] = float("-inf")
+    order = torch.argsort(scores, descending=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(1, len(order) + 1)
+    ancestors = graph.ancestors[graph.offsets[node] : graph.offsets[node + 1]].astype(np.int64)
+    places = np.sort(place[torch.from_numpy(ancestors)].numpy())
+    count = np.arange(1, len(places) + 1)
+    return places - count + 1, float((count / places).mean())

@@ -1,0 +1,65 @@
+"""The last screen of a run: each table with its numbers beside the paper's, in plain text."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from subspaces.files import read_json
+from subspaces.paper import registry
+from subspaces.paper.layouts import LAYOUTS
+from subspaces.paper.tables import _amount, note, plain
+
+
+def summarise(folder: Path, seconds: float | None = None) -> str:
+    """Text for a terminal; tables without any measured number take one line each."""
+    lines: list[str] = []
+    verdicts: Counter[str] = Counter()
+    waiting: list[str] = []
+    for table in registry.tables():
+        found = [read_json(path) for one in registry.of_table(table) if (path := folder / f"results/numbers/{one.id}.json").exists()]
+        verdicts.update(one["verdict"] for one in found)
+        if not any(one["value"] is not None for one in found):
+            waiting.append(f"  Table {LAYOUTS[table].number}  {table}: {len(found)} numbers, not run yet")
+            continue
+        lines += ["", *_block(table, found)]
+    bounds = folder / "results/evaluations/soft_projectors.json"
+    if bounds.exists():
+        rows = read_json(bounds)["rows"]
+        holding = sum(row["holds"] for row in rows if row["expected_to_hold"])
+        expected = sum(row["expected_to_hold"] for row in rows)
+        lines += ["", f"Table 1  soft_projectors: {holding} of {expected} bounds hold numerically (results/tables/soft_projectors.md)"]
+    if waiting:
+        lines += ["", "Tables whose experiments are still to come:", *waiting]
+    lines += ["", "Numbers: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())]
+    where = os.path.relpath(folder.resolve())
+    places = [part if where == "." else f"{folder.resolve().name}/{part}" for part in ("results/tables", "results/numbers", "figures")]
+    lines.append("Files:   " + ", ".join(places))
+    if seconds is not None:
+        lines.append(f"Time:    {int(seconds // 60)} min {int(seconds % 60)} s")
+    return "\n".join(lines)
+
+
+def _block(table: str, numbers: list[dict]) -> list[str]:
+    layout = LAYOUTS[table]
+    cells = {(one["row"], one["column"]): one for one in numbers}
+    width = max(len(plain(label)) for label in layout.rows.values())
+    lines = [f"Table {layout.number}  {layout.caption}", f"  {note(numbers)}"]
+    head = [plain(label) for label in layout.columns.values()]
+    shown = [["", *head]]
+    for row, label in layout.rows.items():
+        texts = []
+        for column in layout.columns:
+            one = cells.get((row, column))
+            digits = layout.decimals(column)
+            if one is None:
+                texts.append("")
+            else:
+                ours = "—" if one["value"] is None else _amount(one["value"], one["sd"], digits, "±")
+                texts.append(f"{ours} [{one['paper']['value']:.{digits}f}] {one['verdict']}")
+        shown.append([plain(label).ljust(width), *texts])
+    widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
+    lines += ["  " + "  ".join(text.ljust(size) for text, size in zip(line, widths, strict=True)).rstrip() for line in shown]
+    lines.append("  ours [paper's] verdict")
+    return lines

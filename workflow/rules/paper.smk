@@ -1,0 +1,91 @@
+# Numbers, tables and figures of the paper.
+
+
+localrules:
+    write_number,
+    write_table,
+    check_bounds,
+    write_bounds_table,
+    draw_figure,
+
+
+rule write_number:
+    input:
+        key=lambda wildcards: stamp(RECIPES.number(wildcards.id)),
+        evaluations=lambda wildcards: ancient(
+            [one.output for one in RECIPES.evidence(wildcards.id)]
+        ),
+    output:
+        "results/numbers/{id}.json",
+    log:
+        "logs/numbers/{id}.log",
+    wildcard_constraints:
+        id="|".join(registry.numbers()),
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper number {wildcards.id} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule write_table:
+    input:
+        key=lambda wildcards: stamp(RECIPES.table(wildcards.table)),
+        numbers=lambda wildcards: ancient(
+            [one.output for one in RECIPES.table(wildcards.table).inputs]
+        ),
+    output:
+        tex="results/tables/{table}.tex",
+        md="results/tables/{table}.md",
+    log:
+        "logs/tables/{table}.log",
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper table {wildcards.table} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule check_bounds:
+    input:
+        key=stamp(RECIPES.bounds),
+    output:
+        "results/evaluations/soft_projectors.json",
+    log:
+        "logs/bounds.log",
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper bounds > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule write_bounds_table:
+    input:
+        key=stamp(RECIPES.bounds_table),
+        bounds=ancient("results/evaluations/soft_projectors.json"),
+    output:
+        tex="results/tables/soft_projectors.tex",
+        md="results/tables/soft_projectors.md",
+    log:
+        "logs/tables/soft_projectors.log",
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper table soft_projectors > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule draw_figure:
+    input:
+        key=lambda wildcards: stamp(RECIPES.figure(wildcards.figure)),
+        data=lambda wildcards: ancient(
+            [one.output for one in RECIPES.figure(wildcards.figure).inputs]
+        ),
+    output:
+        pdf="figures/{figure}.pdf",
+        png="figures/{figure}.png",
+    log:
+        "logs/figures/{figure}.log",
+    wildcard_constraints:
+        figure="|".join(FIGURES),
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper figure {wildcards.figure} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
