@@ -4,29 +4,8 @@ Parameters come from params.yaml beside this file, checked by type; `--config sc
 `--directory runs/quick` another place for everything that is made. What has to be made is decided by content: see subspaces.keys.
 """
 
-import os
-import sys
-from pathlib import Path
 
-from subspaces.errors import UserError
-from subspaces.keys import stamp
-from subspaces.paper import registry
-from subspaces.params import POS, load_params
-from subspaces.recipes import FIGURES, Recipes
-from snakemake.exceptions import WorkflowError
-
-PARAMS_FILE = Path(workflow.basedir) / "params.yaml"
-try:
-    PARAMS = load_params(PARAMS_FILE, config.get("scale"))
-except UserError as error:
-    raise WorkflowError(str(error))
-RECIPES = Recipes(PARAMS)
-
-# jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
-os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ["PATH"]]
-)
-os.environ["SUBSPACES_PARAMS"] = str(PARAMS_FILE)
+include: "workflow/rules/common.smk"
 
 
 wildcard_constraints:

@@ -1,4 +1,4 @@
-"""The straightforward way, as one would write it from the formulas: autograd through a batched solve, sparse Adam, a loop with a sort."""
+"""The straightforward way, written from the formulas: autograd through a batched solve, sparse Adam, a loop with a sort."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AutogradStep:
 
 
 def rank_node(node: int, projectors: Tensor, graph: Hierarchy) -> tuple[np.ndarray, float]:
-    """(ranks of the node's ancestors with other ancestors left out, average precision) from one full sort; `projectors` is (N, d²)."""
+    """(ranks of a node's ancestors, the other ancestors left out; average precision) from one full sort of `projectors` (N, d²)."""
     scores = projectors @ projectors[node]
     scores[node] = float("-inf")
     order = torch.argsort(scores, descending=True)

@@ -11,6 +11,7 @@ from benchmarks.baseline import rank_node
 from benchmarks.graphs import trained_like
 from benchmarks.steps import LAM
 from benchmarks.timing import Row, require_agreement
+from subspaces.training.loop import set_threads
 from subspaces.wordnet.geometries.base import make_geometry
 from subspaces.wordnet.graph import Hierarchy
 from subspaces.wordnet.ranking import evaluate_ranking
@@ -36,10 +37,13 @@ def evaluation(graph: Hierarchy, dim: int, sample: int = 200) -> Row:
     def in_between(finished: int, total: int) -> None:
         nonlocal looped
         began = time.perf_counter()
+        torch.use_deterministic_algorithms(False)
         while len(done) < sample * finished / total:
             done.append(rank_node(int(chosen[len(done)]), projectors, graph))
+        set_threads(torch.get_num_threads())
         looped += time.perf_counter() - began
 
+    set_threads(torch.get_num_threads())
     rank_node(int(chosen[0]), projectors, graph)  # warm up
     began = time.perf_counter()
     everything = evaluate_ranking(geometry, graph, tick=in_between)

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from benchmarks.graphs import find_graph
+from benchmarks.steps import LAM, TRAINING
 from benchmarks.timing import Row
-from subspaces.training.loop import generator_for
+from subspaces.training.loop import generator_for, set_threads
 from subspaces.wordnet.geometries.base import make_geometry
 from subspaces.wordnet.reconstruction import Reconstruction
 
@@ -35,14 +36,11 @@ def memory(graph_path: Path, nodes: int, dim: int, batch: int = 512, pool: int =
 
 
 def train_a_little(job: dict[str, Any]) -> dict[str, Any]:
-    torch.set_num_threads(job["threads"])
+    set_threads(job["threads"])
     started = _peak()
     graph, _ = find_graph(Path(job["graph"]), job["nodes"])
-    settings = {
-        "epochs": 1, "batch": job["batch"], "sampling": "shared", "negatives": 19, "pool": job["pool"], "in_batch": True, "weigh_as": 0,
-        "lr": 2e-3, "lr_final": 1.0, "burn_in": 0, "burn_in_factor": 1.0, "trace_pull": 0.0, "trace_pull_from": 0.5,
-    }  # fmt: skip
-    task = Reconstruction(graph, make_geometry("subspace", graph.nodes, job["dim"], lam=0.2, start=1e-3), settings)
+    settings = {**TRAINING, "sampling": "shared", "batch": job["batch"], "pool": job["pool"]}
+    task = Reconstruction(graph, make_geometry("subspace", graph.nodes, job["dim"], lam=LAM, start=1e-3), settings)
     for tensor in task.state().values():
         tensor.add_(0)  # zeros that were never written take no memory: they would flatter us
     task.initialise(generator_for(0, 0))

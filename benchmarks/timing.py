@@ -63,4 +63,4 @@ def require_agreement(name: str, found: dict[str, float], allowed: dict[str, flo
     """Two sides that compute different things cannot be compared: stop."""
     for key, limit in allowed.items():
         if not found[key] <= limit:
-            raise SystemExit(f"{name}: the two sides differ, {key} = {found[key]:.2e} (at most {limit:.0e}); this benchmark is void.")
+            raise SystemExit(f"{name} is void: the two sides differ, {key} = {found[key]:.2e} (allowed: {limit:.0e}).")

@@ -51,7 +51,13 @@ def edit(path: Path, change: Callable[[str], str]) -> None:
 
 def test_the_closure_follows_imports() -> None:
     modules = modules_of("subspaces.wordnet.fit")
-    direct = {"subspaces.errors", "subspaces.files", "subspaces.training.loop", f"{GEOMETRIES}.base", "subspaces.wordnet.reconstruction"}
+    direct = {
+        "subspaces.errors",
+        "subspaces.files",
+        "subspaces.training.loop",
+        f"{GEOMETRIES}.base",
+        "subspaces.wordnet.reconstruction",
+    }
     through_others = {"subspaces.wordnet.sampling", "subspaces.wordnet.graph", "subspaces.training.checkpoint"}
     packages = {"subspaces", "subspaces.training", "subspaces.wordnet", GEOMETRIES}
     assert {"subspaces.wordnet.fit"} | direct | through_others | packages <= set(modules)
@@ -87,7 +93,10 @@ def test_prose_and_layout_do_not_change_a_key(package: Path) -> None:
     edit(adam, lambda text: text.replace('"""Adam that touches', '"""Another sentence. Adam that touches'))
     edit(adam, lambda text: text.replace('"""`rows` are distinct', '"""New words: `rows` are distinct'))
     edit(adam, lambda text: text.replace("self.count += 1", "self.count  +=  1   # one more\n"))
-    edit(adam, lambda text: text.replace('return {"adam.mean": self.mean,', "return {\n            'adam.mean':\n            self.mean,"))
+    edit(
+        adam,
+        lambda text: text.replace('return {"adam.mean": self.mean,', "return {\n            'adam.mean':\n            self.mean,"),
+    )
     edit(package / "training" / "riemannian.py", lambda text: text + "\n\n# the end\n")
     os.utime(package / "projector.py", (0, 0))
     assert keys_now(package) == before
@@ -116,7 +125,10 @@ def test_a_new_import_and_a_package_file_count(package: Path) -> None:
     before = keys_now(package)
     edit(package / "training" / "__init__.py", lambda text: text + "\nVERSION = 2\n")
     second = keys_now(package)
-    edit(package / "wordnet" / "sampling.py", lambda text: text.replace("import numpy as np\n", "import numpy as np\nimport subspaces.bounds\n"))
+    edit(
+        package / "wordnet" / "sampling.py",
+        lambda text: text.replace("import numpy as np\n", "import numpy as np\nimport subspaces.bounds\n"),
+    )
     third = keys_now(package)
     assert before["subspace"]["key"] != second["subspace"]["key"] != third["subspace"]["key"]
     assert "subspaces.bounds" in third["subspace"]["code"] and "subspaces.bounds" not in second["subspace"]["code"]

@@ -77,7 +77,9 @@ def test_an_unknown_key_is_named_with_the_allowed_ones(path: str, kind: type) ->
 
 def test_an_unknown_key_of_a_model_is_named() -> None:
     text = complaint(changed("reconstruction/models/subspace-64/columns", 1))
-    assert text.startswith("params.yaml: reconstruction.models.subspace-64.columns is not a known key; allowed here: geometry, dim, vectors")
+    assert text.startswith(
+        "params.yaml: reconstruction.models.subspace-64.columns is not a known key; allowed here: geometry, dim, vectors"
+    )
     assert "\n" not in text
 
 
@@ -108,10 +110,20 @@ def test_only_the_keys_of_the_models_own_geometry_are_offered() -> None:
         ("reconstruction/training/lr", 0, "reconstruction.training.lr", "greater than 0 (it is 0)"),
         ("reconstruction/training/lr", float("nan"), "reconstruction.training.lr", "(it is nan)"),
         ("reconstruction/training/lr_final", 1.5, "reconstruction.training.lr_final", "less than or equal to 1 (it is 1.5)"),
-        ("reconstruction/training/trace_pull", -0.1, "reconstruction.training.trace_pull", "greater than or equal to 0 (it is -0.1)"),
+        (
+            "reconstruction/training/trace_pull",
+            -0.1,
+            "reconstruction.training.trace_pull",
+            "greater than or equal to 0 (it is -0.1)",
+        ),
         ("reconstruction/lambda", -0.2, "reconstruction.lambda", "greater than 0 (it is -0.2)"),
         ("reconstruction/scales/quick/seeds", [], "reconstruction.scales.quick.seeds", "at least 1 item"),
-        ("reconstruction/scales/quick/seeds", [0, -1], "reconstruction.scales.quick.seeds.1", "greater than or equal to 0 (it is -1)"),
+        (
+            "reconstruction/scales/quick/seeds",
+            [0, -1],
+            "reconstruction.scales.quick.seeds.1",
+            "greater than or equal to 0 (it is -1)",
+        ),
         ("reconstruction/models", {}, "reconstruction.models", "at least 1 item"),
         ("checkpoint/seconds", 0, "checkpoint.seconds", "greater than 0 (it is 0)"),
         ("bounds/dims", [1], "bounds.dims.0", "greater than or equal to 2 (it is 1)"),
@@ -119,10 +131,25 @@ def test_only_the_keys_of_the_models_own_geometry_are_offered() -> None:
         # not one of the choices
         ("scale", "huge", "scale", "'quick', 'laptop' or 'paper' (it is 'huge')"),
         ("reconstruction/training/sampling", "both", "reconstruction.training.sampling", "'per-edge' or 'shared' (it is 'both')"),
-        ("reconstruction/models/euclidean-128/score", "cosine", "reconstruction.models.euclidean-128.score", "'distance' or 'inner' (it is 'cosine')"),
-        ("reconstruction/models/torus-3", {"geometry": "torus", "dim": 3}, "reconstruction.models.torus-3", "'subspace', 'euclidean', 'poincare', 'lorentz'"),
+        (
+            "reconstruction/models/euclidean-128/score",
+            "cosine",
+            "reconstruction.models.euclidean-128.score",
+            "'distance' or 'inner' (it is 'cosine')",
+        ),
+        (
+            "reconstruction/models/torus-3",
+            {"geometry": "torus", "dim": 3},
+            "reconstruction.models.torus-3",
+            "'subspace', 'euclidean', 'poincare', 'lorentz'",
+        ),
         ("reconstruction/models/nothing", {"dim": 3}, "reconstruction.models.nothing", "'geometry'"),
-        ("reconstruction/scales/quick/rows", {"nope": {}}, "reconstruction", "scales.quick.rows.nope is not one of the models (" + ROWS[0]),
+        (
+            "reconstruction/scales/quick/rows",
+            {"nope": {}},
+            "reconstruction",
+            "scales.quick.rows.nope is not one of the models (" + ROWS[0],
+        ),
         ("figures/rank_vs_descendants/model", "nope", "the file", "figures.rank_vs_descendants.model is not one of " + ROWS[0]),
     ],
     ids=lambda value: str(value)[:40],
@@ -134,13 +161,18 @@ def test_a_wrong_value_is_named_with_what_is_allowed(path: str, value: Any, wher
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("path", ["scale", "reconstruction", "reconstruction/lambda", "reconstruction/training/lr", "reconstruction/scales/paper"])
+@pytest.mark.parametrize(
+    "path", ["scale", "reconstruction", "reconstruction/lambda", "reconstruction/training/lr", "reconstruction/scales/paper"]
+)
 def test_a_missing_key_is_named(path: str) -> None:
     assert complaint(changed(path, ABSENT)) == f"params.yaml: {path.replace('/', '.')} is missing."
 
 
 def test_a_missing_key_of_a_model_is_named() -> None:
-    assert complaint(changed("reconstruction/models/poincare-10/dim", ABSENT)) == "params.yaml: reconstruction.models.poincare-10.dim is missing."
+    assert (
+        complaint(changed("reconstruction/models/poincare-10/dim", ABSENT))
+        == "params.yaml: reconstruction.models.poincare-10.dim is missing."
+    )
 
 
 @pytest.mark.xfail(strict=True, reason="an infinite number passes `gt=0`, and then no key can be made of it")
@@ -252,7 +284,7 @@ def test_a_false_or_zero_layer_counts() -> None:
 
 def test_unknown_rows_and_parts_of_speech() -> None:
     params = load_params(REAL, "quick")
-    with pytest.raises(UserError, match="unknown row 'box-5'.*subspace-64"):
+    with pytest.raises(UserError, match=r"unknown row 'box-5'.*subspace-64"):
         params.reconstruction_job("box-5", "nouns")
     with pytest.raises(UserError, match="unknown part of speech 'adverbs': choose nouns or verbs"):
         params.reconstruction_job("subspace-64", "adverbs")
@@ -276,5 +308,10 @@ def test_the_schema_agrees_with_the_types() -> None:
     validator = jsonschema.Draft202012Validator(params_schema())
     validator.check_schema(params_schema())
     assert validator.is_valid(real())
-    for path, value in (("speed", 1), ("scale", "huge"), ("reconstruction/training/lr", -1), ("reconstruction/training/epochs", "9")):
+    for path, value in (
+        ("speed", 1),
+        ("scale", "huge"),
+        ("reconstruction/training/lr", -1),
+        ("reconstruction/training/epochs", "9"),
+    ):
         assert not validator.is_valid(changed(path, value))

@@ -36,8 +36,8 @@ def textbook(X: Tensor, lam: float) -> Tensor:
 def exact_gradient(X: Tensor, lam: float, G: Tensor) -> Tensor:
     """∂⟨G, P⟩/∂X from the singular values of X, without a difference of nearly equal numbers.
 
-    With P = UDUᵀ the in-span entries of the derivative weigh λ/(σ²+λ), the others 1; autograd through a solve gets the first kind as
-    1 − σ²/(σ²+λ), which for large X has no correct digit left even in float64.
+    With P = UDUᵀ the in-span entries of the derivative weigh λ/(σ²+λ), the others 1; autograd through a solve gets the first
+    kind as 1 − σ²/(σ²+λ), which for large X has no correct digit left even in float64.
     """
     U, sigma, Vt = torch.linalg.svd(X, full_matrices=True)
     outside = torch.ones(*X.shape[:-1], dtype=X.dtype)
@@ -173,7 +173,9 @@ def test_wrong_input_is_explained(X, lam: float, words: str) -> None:
         soft_projector(X, lam)
 
 
-@pytest.mark.xfail(strict=True, raises=torch.linalg.LinAlgError, reason="a λ below rounding ends in torch's Cholesky error, not in a UserError")
+@pytest.mark.xfail(
+    strict=True, raises=torch.linalg.LinAlgError, reason="a λ below rounding ends in torch's Cholesky error, not in a UserError"
+)
 @pytest.mark.parametrize("shape", [(4, 2), (4, 4)], ids=str)
 def test_a_lambda_below_rounding_is_explained(shape: tuple[int, ...]) -> None:
     with pytest.raises(UserError, match="λ"):

@@ -8,6 +8,7 @@
 1
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,15 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Subspace", "soft_projector"]
 
+# loaded when first asked for: torch takes a second to import, and commands that only read files should not wait for it
+_HOMES = {"Subspace": "subspaces.algebra", "soft_projector": "subspaces.projector"}
+
 
 def __getattr__(name: str):
-    # torch takes a second to import; commands that only read files should not wait for it
-    if name == "Subspace":
-        from subspaces.algebra import Subspace
-
-        return Subspace
-    if name == "soft_projector":
-        from subspaces.projector import soft_projector
-
-        return soft_projector
-    raise AttributeError(f"module 'subspaces' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'subspaces' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import torch
-from wordnet.toys import make_task, random_tree
 
 from subspaces.files import write_json
 from subspaces.training.checkpoint import Checkpoints, write_tensors
 from subspaces.training.loop import train
 from subspaces.training.progress import Silent
+from wordnet.toys import make_task, random_tree
 
 KEY = "0123456789abcdef" * 4
 EPOCHS = 6
@@ -34,7 +34,7 @@ class Slow:
 
 
 def run(geometry: str, sampling: str, folder: Path, out: Path, slow: bool) -> None:
-    """Train, slowly with a checkpoint after every step, or straight through; write the final state, the history, the resumed step."""
+    """Train slowly with a checkpoint after every step, or straight through; write state, history, and the step it resumed from."""
     torch.set_num_threads(1)
     task = make_task(geometry, random_tree(40, 1), sampling=sampling, epochs=EPOCHS)
     outcome = train(

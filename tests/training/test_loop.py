@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from training import jobs
-from wordnet.toys import DIMS, SETTINGS, make_task, random_tree
 
 from subspaces.errors import UserError
 from subspaces.files import read_json
@@ -21,6 +19,8 @@ from subspaces.training import checkpoint as checkpoint_module
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.loop import Outcome, generator_for, train
 from subspaces.training.progress import ConsoleProgress, Silent
+from training import jobs
+from wordnet.toys import DIMS, SETTINGS, make_task, random_tree
 
 KEY = "k" * 64
 ALWAYS = 1e-9  # seconds between checkpoints: one after every step
@@ -276,13 +276,15 @@ def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_last_good_checkp
 
 
 DIVERGED = pytest.mark.xfail(
-    strict=True, raises=torch.linalg.LinAlgError, reason="weights that are not finite end in torch's Cholesky error, without the step"
+    strict=True,
+    raises=torch.linalg.LinAlgError,
+    reason="weights that are not finite end in torch's Cholesky error, without the step",
 )
 
 
 @pytest.mark.parametrize("name", [pytest.param("subspace", marks=DIVERGED), "euclidean"])
 def test_a_run_that_really_diverges(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match="the loss became .* at step"):
+    with pytest.raises(UserError, match=r"the loss became .* at step"):
         go(small(name, lr=1e30), tmp_path)
 
 
@@ -301,7 +303,7 @@ def test_ruined_weights_are_not_the_last_checkpoint(tmp_path: Path) -> None:
 def test_two_runs_at_once(tmp_path: Path, uninterrupted) -> None:
     running = Checkpoints(tmp_path, KEY)
     with running.lock():
-        with pytest.raises(UserError, match="another run is training this model already.*lock.*it resumes"):
+        with pytest.raises(UserError, match=r"another run is training this model already.*lock.*it resumes"):
             train(small(), epochs=1, seed=0, checkpoints=Checkpoints(tmp_path, KEY), progress=Silent())
         go(small(), tmp_path, key="o" * 64, epochs=1)  # another job has a lock of its own
     task = small()

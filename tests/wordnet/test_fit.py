@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from wordnet.toys import DIMS, SETTINGS, binary_tree, random_tree
 
 from subspaces.errors import UserError
 from subspaces.files import read_json, sha256_file
@@ -20,6 +19,7 @@ from subspaces.wordnet.evaluate import evaluate_reconstruction, load_model, writ
 from subspaces.wordnet.fit import fit_reconstruction, graph_of
 from subspaces.wordnet.graph import Hierarchy
 from subspaces.wordnet.reconstruction import Reconstruction
+from wordnet.toys import DIMS, SETTINGS, binary_tree, random_tree
 
 KEY = "a" * 64
 RECORD = {"data": {"sample": False}}
@@ -55,7 +55,9 @@ def test_a_model_is_saved_loaded_and_evaluated(tmp_path: Path, name: str) -> Non
 
     _, loaded_graph, geometry = load_model(folder, tmp_path / "graph.npz")
     assert loaded_graph.names == graph.names
-    result = evaluate_reconstruction(folder, tmp_path / "graph.npz", tmp_path / "out.json", "b" * 64, 1, lambda *_: None, {"scale": "quick"})
+    result = evaluate_reconstruction(
+        folder, tmp_path / "graph.npz", tmp_path / "out.json", "b" * 64, 1, lambda *_: None, {"scale": "quick"}
+    )
     assert read_json(tmp_path / "out.json") == result
     assert result["model_key"] == KEY and result["key"] == "b" * 64 and result["scale"] == "quick"
     assert result["metrics"]["sources"] == 29 and 0 < result["metrics"]["map"] <= 100
@@ -81,7 +83,9 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
     assert all(one != three for one, three in zip(content["one"], content["three"], strict=True))
 
 
-@pytest.mark.xfail(strict=True, reason="a checkpoint's JSON sorts the metrics by name, so a resumed history.csv has its columns in another order")
+@pytest.mark.xfail(
+    strict=True, reason="a checkpoint's JSON sorts the metrics by name, so a resumed history.csv has its columns in another order"
+)
 def test_a_resumed_run_writes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_tree(30, 1)
     fit(job("subspace"), graph, tmp_path / "whole")

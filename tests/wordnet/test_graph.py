@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wordnet.toys import binary_tree, random_dag, random_tree
 
 from subspaces.errors import UserError
 from subspaces.files import sha256_file
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
+from wordnet.toys import binary_tree, random_dag, random_tree
 
 
 @st.composite
@@ -58,7 +59,9 @@ def test_closure_and_depths_against_walking(dag: tuple[int, list[tuple[int, int]
     nodes, edges = dag
     graph = build_hierarchy([f"n{node}" for node in range(nodes)], edges)
     above = [ancestors_of(edges, node) for node in range(nodes)]
-    assert [graph.ancestors[graph.offsets[node] : graph.offsets[node + 1]].tolist() for node in range(nodes)] == [sorted(some) for some in above]
+    assert [graph.ancestors[graph.offsets[node] : graph.offsets[node + 1]].tolist() for node in range(nodes)] == [
+        sorted(some) for some in above
+    ]
     assert graph.closure.tolist() == [[node, one] for node in range(nodes) for one in sorted(above[node])]
     assert graph.descendants.tolist() == [sum(node in some for some in above) for node in range(nodes)]
     assert graph.counts() == {"nodes": nodes, "edges": len(set(edges)), "closure": sum(map(len, above))}
@@ -86,7 +89,7 @@ def test_a_diamond_by_hand() -> None:
     ids=["ring", "below a cycle", "into a cycle", "loop"],
 )
 def test_a_cycle_is_shown(edges: list[tuple[int, int]], cycle: set[str]) -> None:
-    with pytest.raises(UserError, match="the hierarchy has a cycle: .* Remove one of these edges") as caught:
+    with pytest.raises(UserError, match=r"the hierarchy has a cycle: .* Remove one of these edges") as caught:
         build_hierarchy(["a", "b", "c", "d"], edges)
     assert str(caught.value).split(": ")[1].split(". ")[0] in cycle
 
@@ -103,7 +106,7 @@ def test_every_closed_ring_is_found(dag: tuple[int, list[tuple[int, int]]], data
         build_hierarchy(names, [*edges, (back, child)])
     shown = [names.index(name) for name in str(caught.value).split(": ")[1].split(". ")[0].split(" → ")]
     assert shown[0] == shown[-1] and len(set(shown)) == len(shown) - 1
-    assert set(zip(shown, shown[1:], strict=False)) <= {*edges, (back, child)}
+    assert set(pairwise(shown)) <= {*edges, (back, child)}
 
 
 @pytest.mark.parametrize(("names", "edges"), [([], []), (["a", "b"], []), ([], [(0, 1)])])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
-from wordnet.toys import SETTINGS, binary_tree, make_task, random_dag, random_tree, run_task
 
 from subspaces.errors import UserError
 from subspaces.training.loop import generator_for
 from subspaces.wordnet.ranking import evaluate_generality, evaluate_ranking
 from subspaces.wordnet.reconstruction import info_nce
 from subspaces.wordnet.sampling import Batch, Links, Shared
+from wordnet.toys import SETTINGS, binary_tree, make_task, random_dag, random_tree, run_task
 
 
 def reference(scores: torch.Tensor, function) -> tuple[torch.Tensor, torch.Tensor]:
@@ -171,7 +171,8 @@ def test_it_learns_a_small_tree(learner: str) -> None:
 def test_distances_learn_who_is_related_but_not_who_is_above() -> None:
     """Descendants are never negatives in training, and a distance is symmetric: children stay as near as parents.
 
-    So mAP, where descendants count as negatives, stays near 83 however long the training; with both directions filtered all is learnt.
+    So mAP, where descendants count as negatives, stays near 83 however long the training; with both directions filtered,
+    all is learnt.
     """
     graph = binary_tree(4)
     geometry = run_task(make_task("euclidean", graph, 16, {"score": "distance"}, batch=32, pool=16, epochs=100, start=1e-3, lr=0.05))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from wordnet.toys import binary_tree, linked, random_dag, random_tree
 
 from subspaces.errors import UserError
 from subspaces.training.loop import generator_for
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
 from subspaces.wordnet.sampling import Links, PerEdge, Shared, make_sampler
+from wordnet.toys import binary_tree, linked, random_dag, random_tree
 
 GRAPHS = [random_dag(25, seed, 40) for seed in range(4)] + [random_tree(30, 1)]
 
@@ -91,7 +91,7 @@ def test_draws_depend_on_the_generator_only(sampling: str) -> None:
 def test_an_anchor_without_negatives_is_refused() -> None:
     """a → b → c: a is below everybody else."""
     chain = build_hierarchy(["a", "b", "c"], [(0, 1), (1, 2)])
-    with pytest.raises(UserError, match="linked to every other node.*sampling: shared"):
+    with pytest.raises(UserError, match=r"linked to every other node.*sampling: shared"):
         PerEdge(Links(chain), 3)
     children, parents = torch.tensor([0, 0]), torch.tensor([1, 2])
     assert bool(Shared(Links(chain), 3, True).draw(children, parents, generator_for(0)).excluded.all())

@@ -21,6 +21,8 @@ rule write_number:
         "logs/numbers/{id}.log",
     wildcard_constraints:
         id="|".join(registry.numbers()),
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:
@@ -38,6 +40,8 @@ rule write_table:
         md="results/tables/{table}.md",
     log:
         "logs/tables/{table}.log",
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:
@@ -51,6 +55,8 @@ rule check_bounds:
         "results/evaluations/soft_projectors.json",
     log:
         "logs/bounds.log",
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:
@@ -66,6 +72,8 @@ rule write_bounds_table:
         md="results/tables/soft_projectors.md",
     log:
         "logs/tables/soft_projectors.log",
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:
@@ -85,6 +93,8 @@ rule draw_figure:
         "logs/figures/{figure}.log",
     wildcard_constraints:
         figure="|".join(FIGURES),
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:

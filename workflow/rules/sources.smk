@@ -8,6 +8,8 @@ rule fetch_source:
         "data/sources/{name}.json",
     log:
         "logs/sources/{name}.log",
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:

@@ -1,27 +1,6 @@
 # From WordNet's files to evaluated models of the reconstruction task (paper §4.1).
 # Inputs that a key already covers are `ancient`: content decides, not clocks.
 
-_TRAIN = RECIPES.reconstruction_model
-_EVALUATE = RECIPES.reconstruction_evaluation
-_RANKS = RECIPES.reconstruction_ranks
-_MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
-
-
-def _job(wildcards):
-    return wildcards.row, wildcards.pos, int(wildcards.seed)
-
-
-def _memory(wildcards, copies):
-    """Megabytes for `copies` of one model's parameters, from the largest hierarchy it may be trained on."""
-    model = PARAMS.reconstruction.models[wildcards.row]
-    columns = (
-        (getattr(model, "vectors", 0) or model.dim)
-        if model.geometry == "subspace"
-        else 1
-    )
-    nodes = registry.claims()[f"wordnet-{wildcards.pos[:-1]}-nodes"]
-    return 1500 + int(copies * nodes * model.dim * columns * 4 / 2**20)
-
 
 rule build_hierarchy:
     input:
@@ -32,6 +11,8 @@ rule build_hierarchy:
         record="data/wordnet/{pos}.json",
     log:
         "logs/wordnet/{pos}.log",
+    conda:
+        "../../environment.yml"
     params:
         scale=PARAMS.scale,
     shell:
@@ -40,19 +21,21 @@ rule build_hierarchy:
 
 rule train_reconstruction:
     input:
-        key=lambda wildcards: stamp(_TRAIN(*_job(wildcards))),
+        key=lambda wildcards: stamp(RECIPES.reconstruction_model(*job_of(wildcards))),
         graph=ancient("data/wordnet/{pos}.npz"),
         record=ancient("data/wordnet/{pos}.json"),
     output:
-        weights=f"{_MODEL}/weights.safetensors",
-        history=f"{_MODEL}/history.csv",
-        timing=f"{_MODEL}/timing.json",
-        settings=f"{_MODEL}/settings.json",
+        weights=f"{MODEL}/weights.safetensors",
+        history=f"{MODEL}/history.csv",
+        timing=f"{MODEL}/timing.json",
+        settings=f"{MODEL}/settings.json",
     log:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.train.log",
+    conda:
+        "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
-        mem_mb=lambda wildcards: _memory(wildcards, 3.6),
+        mem_mb=lambda wildcards: memory_of(wildcards, 3.6),
     params:
         scale=PARAMS.scale,
     shell:
@@ -62,18 +45,22 @@ rule train_reconstruction:
 
 rule evaluate_reconstruction:
     input:
-        key=lambda wildcards: stamp(_EVALUATE(*_job(wildcards))),
-        settings=ancient(f"{_MODEL}/settings.json"),
-        weights=ancient(f"{_MODEL}/weights.safetensors"),
-        timing=ancient(f"{_MODEL}/timing.json"),
+        key=lambda wildcards: stamp(
+            RECIPES.reconstruction_evaluation(*job_of(wildcards))
+        ),
+        settings=ancient(f"{MODEL}/settings.json"),
+        weights=ancient(f"{MODEL}/weights.safetensors"),
+        timing=ancient(f"{MODEL}/timing.json"),
         graph=ancient("data/wordnet/{pos}.npz"),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.json",
     log:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.evaluate.log",
+    conda:
+        "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
-        mem_mb=lambda wildcards: _memory(wildcards, 2.2),
+        mem_mb=lambda wildcards: memory_of(wildcards, 2.2),
     params:
         scale=PARAMS.scale,
     shell:
@@ -83,17 +70,19 @@ rule evaluate_reconstruction:
 
 rule list_ranks:
     input:
-        key=lambda wildcards: stamp(_RANKS(*_job(wildcards))),
-        settings=ancient(f"{_MODEL}/settings.json"),
-        weights=ancient(f"{_MODEL}/weights.safetensors"),
+        key=lambda wildcards: stamp(RECIPES.reconstruction_ranks(*job_of(wildcards))),
+        settings=ancient(f"{MODEL}/settings.json"),
+        weights=ancient(f"{MODEL}/weights.safetensors"),
         graph=ancient("data/wordnet/{pos}.npz"),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.ranks.parquet",
     log:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.ranks.log",
+    conda:
+        "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
-        mem_mb=lambda wildcards: _memory(wildcards, 1.5),
+        mem_mb=lambda wildcards: memory_of(wildcards, 1.5),
     params:
         scale=PARAMS.scale,
     shell:

@@ -16,6 +16,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from subspaces.errors import UserError
 from subspaces.wordnet.geometries.base import Geometry
 from subspaces.wordnet.graph import Hierarchy
 
@@ -90,6 +91,8 @@ def evaluate_ranking(
     sources = has_ancestors if sources is None else np.asarray(sources)
     keys = np.unique(graph.closure[:, 0] * graph.nodes + graph.closure[:, 1])
     everyone = geometry.all_features()
+    if not bool(torch.isfinite(everyone).all()):
+        raise UserError("the model holds NaN or infinity, and comparisons with those would rank everything first: train it again.")
     ranks, filtered, precisions = [], [], []
     for start in range(0, len(sources), block):
         some = sources[start : start + block]

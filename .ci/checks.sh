@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# `make test`: style, then every test; those that run the real graph come last, one at a time.
+set -euo pipefail
+bash .ci/lint.sh
+pytest -q -n 2 --dist loadfile -m "not workflow"
+pytest -q -m workflow

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Style and generated files; fails on the first thing that is off.
+set -euo pipefail
+ruff check .
+ruff format --check --quiet .
+snakefmt --check --compact-diff Snakefile workflow/rules
+snakemake --lint
+subspaces dvc-yaml --check
+echo "style and generated files are clean"

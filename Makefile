@@ -1,0 +1,48 @@
+# Two commands are enough: `make run` and `make test`. `make help` lists the rest.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+STAMP := $(VENV)/.installed
+CORES ?= $(shell nproc 2>/dev/null || echo 2)
+QUICK := runs/quick
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
+
+.PHONY: help setup run test lint bench summary laptop clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## make .venv and install the pinned stack
+
+# torch first: a plain `torch` would bring gigabytes of CUDA packages to a machine without a GPU
+$(STAMP): pyproject.toml workflow/install.sh
+	@bash workflow/install.sh "$(PYTHON)" "$(VENV)"
+	@touch $(STAMP)
+
+run: setup ## the whole graph at quick scale in runs/quick, then a summary; never touches results/
+	@mkdir -p $(QUICK); began=$$(date +%s); \
+	snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) --quiet rules && \
+	cd $(QUICK) && subspaces --params ../../params.yaml --scale quick summary --seconds $$(( $$(date +%s) - began ))
+
+test: setup ## every test and check
+	@bash .ci/checks.sh
+
+lint: setup ## ruff, snakefmt, snakemake --lint, generated files
+	@bash .ci/lint.sh
+
+bench: setup ## measure speed and memory as ratios in one run
+	@python -m benchmarks
+
+laptop: setup ## the committed results at laptop scale: hours, resumable
+	@snakemake --cores $(CORES) --quiet rules && subspaces summary
+
+summary: setup ## the committed numbers beside the paper's
+	@subspaces summary
+
+clean: ## remove what `make run` made
+	rm -rf $(QUICK)

@@ -1,0 +1,37 @@
+# Parameters, recipes and the small functions that the rules share.
+
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from subspaces.errors import UserError
+from subspaces.keys import stamp
+from subspaces.paper import registry
+from subspaces.params import POS, load_params
+from subspaces.recipes import FIGURES, Recipes
+
+PARAMS_FILE = Path(workflow.basedir) / "params.yaml"
+try:
+    PARAMS = load_params(PARAMS_FILE, config.get("scale"))
+except UserError as error:
+    raise WorkflowError(str(error))
+RECIPES = Recipes(PARAMS)
+MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
+
+# jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
+shell.prefix(
+    f"set -euo pipefail; export PATH='{Path(sys.executable).parent}':$PATH SUBSPACES_PARAMS='{PARAMS_FILE}'; "
+)
+
+
+def job_of(wildcards):
+    return wildcards.row, wildcards.pos, int(wildcards.seed)
+
+
+def memory_of(wildcards, copies):
+    """Megabytes for `copies` of one model's parameters, on the whole hierarchy."""
+    model = PARAMS.reconstruction.models[wildcards.row]
+    columns = (model.vectors or model.dim) if model.geometry == "subspace" else 1
+    nodes = registry.claims()[f"wordnet-{wildcards.pos[:-1]}-nodes"]
+    return 1500 + int(copies * nodes * model.dim * columns * 4 / 2**20)
