@@ -25,6 +25,17 @@ shell.prefix(
 )
 
 
+def needs(recipe, *files):
+    """Input files of a job. When the job's output is current they are `ancient`: only content decides, whatever the clocks say. When it
+    is not, they are ordinary inputs, so that the job waits for those that are made anew.
+    """
+    return list(files) if not recipe.is_built() else [ancient(file) for file in files]
+
+
+def made_from(recipe):
+    return needs(recipe, *(one.output for one in recipe.inputs))
+
+
 def job_of(wildcards):
     return wildcards.row, wildcards.pos, int(wildcards.seed)
 

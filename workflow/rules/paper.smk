@@ -12,9 +12,7 @@ localrules:
 rule write_number:
     input:
         key=lambda wildcards: stamp(RECIPES.number(wildcards.id)),
-        evaluations=lambda wildcards: ancient(
-            [one.output for one in RECIPES.evidence(wildcards.id)]
-        ),
+        evaluations=lambda wildcards: made_from(RECIPES.number(wildcards.id)),
     output:
         "results/numbers/{id}.json",
     log:
@@ -32,9 +30,7 @@ rule write_number:
 rule write_table:
     input:
         key=lambda wildcards: stamp(RECIPES.table(wildcards.table)),
-        numbers=lambda wildcards: ancient(
-            [one.output for one in RECIPES.table(wildcards.table).inputs]
-        ),
+        numbers=lambda wildcards: made_from(RECIPES.table(wildcards.table)),
     output:
         tex="results/tables/{table}.tex",
         md="results/tables/{table}.md",
@@ -66,7 +62,7 @@ rule check_bounds:
 rule write_bounds_table:
     input:
         key=stamp(RECIPES.bounds_table),
-        bounds=ancient("results/evaluations/soft_projectors.json"),
+        bounds=made_from(RECIPES.bounds_table),
     output:
         tex="results/tables/soft_projectors.tex",
         md="results/tables/soft_projectors.md",
@@ -83,9 +79,7 @@ rule write_bounds_table:
 rule draw_figure:
     input:
         key=lambda wildcards: stamp(RECIPES.figure(wildcards.figure)),
-        data=lambda wildcards: ancient(
-            [one.output for one in RECIPES.figure(wildcards.figure).inputs]
-        ),
+        data=lambda wildcards: made_from(RECIPES.figure(wildcards.figure)),
     output:
         pdf="figures/{figure}.pdf",
         png="figures/{figure}.png",

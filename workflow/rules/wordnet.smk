@@ -1,11 +1,12 @@
 # From WordNet's files to evaluated models of the reconstruction task (paper §4.1).
-# Inputs that a key already covers are `ancient`: content decides, not clocks.
 
 
 rule build_hierarchy:
     input:
         key=lambda wildcards: stamp(RECIPES.hierarchy(wildcards.pos)),
-        source=ancient("data/sources/wordnet.json"),
+        source=lambda wildcards: needs(
+            RECIPES.hierarchy(wildcards.pos), "data/sources/wordnet.json"
+        ),
     output:
         graph="data/wordnet/{pos}.npz",
         record="data/wordnet/{pos}.json",
@@ -22,8 +23,11 @@ rule build_hierarchy:
 rule train_reconstruction:
     input:
         key=lambda wildcards: stamp(RECIPES.reconstruction_model(*job_of(wildcards))),
-        graph=ancient("data/wordnet/{pos}.npz"),
-        record=ancient("data/wordnet/{pos}.json"),
+        data=lambda wildcards: needs(
+            RECIPES.reconstruction_model(*job_of(wildcards)),
+            "data/wordnet/{pos}.npz",
+            "data/wordnet/{pos}.json",
+        ),
     output:
         weights=f"{MODEL}/weights.safetensors",
         history=f"{MODEL}/history.csv",
@@ -48,10 +52,13 @@ rule evaluate_reconstruction:
         key=lambda wildcards: stamp(
             RECIPES.reconstruction_evaluation(*job_of(wildcards))
         ),
-        settings=ancient(f"{MODEL}/settings.json"),
-        weights=ancient(f"{MODEL}/weights.safetensors"),
-        timing=ancient(f"{MODEL}/timing.json"),
-        graph=ancient("data/wordnet/{pos}.npz"),
+        data=lambda wildcards: needs(
+            RECIPES.reconstruction_evaluation(*job_of(wildcards)),
+            f"{MODEL}/settings.json",
+            f"{MODEL}/weights.safetensors",
+            f"{MODEL}/timing.json",
+            "data/wordnet/{pos}.npz",
+        ),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.json",
     log:
@@ -71,9 +78,12 @@ rule evaluate_reconstruction:
 rule list_ranks:
     input:
         key=lambda wildcards: stamp(RECIPES.reconstruction_ranks(*job_of(wildcards))),
-        settings=ancient(f"{MODEL}/settings.json"),
-        weights=ancient(f"{MODEL}/weights.safetensors"),
-        graph=ancient("data/wordnet/{pos}.npz"),
+        data=lambda wildcards: needs(
+            RECIPES.reconstruction_ranks(*job_of(wildcards)),
+            f"{MODEL}/settings.json",
+            f"{MODEL}/weights.safetensors",
+            "data/wordnet/{pos}.npz",
+        ),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.ranks.parquet",
     log:
