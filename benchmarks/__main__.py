@@ -20,7 +20,7 @@ from subspaces.wordnet.graph import Hierarchy
 HERE = Path(__file__).resolve().parent
 
 
-def benchmarks(graph: Hierarchy, graph_path: Path, small: bool) -> dict[str, Callable[[], Row]]:
+def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) -> dict[str, Callable[[], Row]]:
     if small:
         return {
             "step-64": lambda: per_edge(graph, 8, 2.5, batch=16, negatives=4, rounds=1),
@@ -33,7 +33,7 @@ def benchmarks(graph: Hierarchy, graph_path: Path, small: bool) -> dict[str, Cal
         "step-64": lambda: per_edge(graph, 64, 2.5),
         "step-128": lambda: per_edge(graph, 128, 3.0, rounds=5),
         "shared-64": lambda: shared(graph, 64),
-        "evaluation": lambda: evaluation(graph, 64),
+        "evaluation": lambda: evaluation(graph, 64, limit=limit),
         "memory": lambda: memory(graph_path, graph.nodes, 64),
     }
 
@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a ratio is short of what is asked")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--graph", type=Path, default=HERE.parent / "data/wordnet/nouns.npz", help="the prepared noun hierarchy")
+    parser.add_argument("--sources", type=int, default=0, help="evaluation: time ours on so many nodes and extrapolate; 0: all")
     parser.add_argument("--name", help="of the result file, benchmarks/results/NAME.json")
     parser.add_argument("--out", type=Path, help="another path for the result")
     options = parser.parse_args(arguments)
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{machine()['cpu']}, {options.threads} threads, torch {machine()['torch']}; hierarchy: {kind}")
     print(f"{'':<46} {'ours':>11} {'baseline':>13} {'':<3} {'ratio':>8} {'at least / aim':>14}")
     rows = []
-    runs = benchmarks(graph, options.graph.resolve(), options.small)
+    runs = benchmarks(graph, options.graph.resolve(), options.small, options.sources)
     for name in names:
         if name not in options.only:
             continue

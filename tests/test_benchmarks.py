@@ -19,6 +19,7 @@ from benchmarks.baseline import AutogradStep, rank_node  # noqa: E402
 from benchmarks.graphs import find_graph, synthetic, trained_like  # noqa: E402
 from benchmarks.steps import Workload  # noqa: E402
 from benchmarks.timing import Row, in_turns, require_agreement  # noqa: E402
+
 from subspaces.wordnet.geometries.base import make_geometry  # noqa: E402
 from subspaces.wordnet.ranking import evaluate_ranking  # noqa: E402
 
@@ -128,7 +129,7 @@ def test_turns_alternate_and_the_first_is_not_counted():
 def test_strict_fails_when_short(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.__main__.find_graph", lambda path, nodes: (synthetic(50), "synthetic"))
     slow = {"step-64": lambda: Row("a row", 1.0, 1.0, 1.0, at_least=2.0, aim=3.0)}
-    monkeypatch.setattr("benchmarks.__main__.benchmarks", lambda graph, path, small: slow)
+    monkeypatch.setattr("benchmarks.__main__.benchmarks", lambda graph, path, small, limit=0: slow)
     out = tmp_path / "result.json"
     assert main(["--threads", "1", "--out", str(out)]) == 0
     assert main(["--threads", "1", "--out", str(out), "--strict"]) == 1

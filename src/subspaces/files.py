@@ -64,8 +64,8 @@ def read_json(path: str | Path) -> Any:
     path = Path(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist.") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UserError(f"{path} does not exist, or is a folder.") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not valid JSON ({error}). Delete it and run the rule that makes it again.") from error
 

@@ -6,11 +6,12 @@ says for all rows, for one row, and for one row and part of speech; `Params.reco
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from subspaces.errors import UserError
 
@@ -24,7 +25,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True, allow_inf_nan=False)
 
 
 class Training(Strict):
@@ -66,6 +67,8 @@ class SomeTraining(Strict):
 
 
 class RowTraining(Strict):
+    """What a scale says for one row: for both parts of speech, and for each."""
+
     both: SomeTraining = SomeTraining()
     nouns: SomeTraining = SomeTraining()
     verbs: SomeTraining = SomeTraining()
@@ -106,6 +109,14 @@ class Subtrees(Strict):
 
 class ReconstructionScale(Strict):
     seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, seeds: list[int]) -> list[int]:
+        if len(set(seeds)) != len(seeds):
+            raise ValueError("a seed is listed twice")
+        return seeds
+
     subtree: Subtrees = Subtrees()
     all: SomeTraining = SomeTraining()
     rows: dict[str, RowTraining] = {}
@@ -224,10 +235,11 @@ def parse_params(content: Any, name: str = "params.yaml") -> Params:
 def _explain(problem: dict[str, Any]) -> str:
     kinds = ("subspace", "euclidean", "poincare", "lorentz")
     path = [str(part) for part in problem["loc"]]
-    path = [part for place, part in enumerate(path) if not (part in kinds and place >= 2 and path[place - 2] == "models")]
+    tag = next((part for place, part in enumerate(path) if part in kinds and place >= 2 and path[place - 2] == "models"), None)
+    path = [part for place, part in enumerate(path) if not (part == tag and path[place - 2] == "models")]
     where = ".".join(path) or "the file"
     if problem["type"] == "extra_forbidden":
-        return f"{where} is not a known key; allowed here: {', '.join(_known_keys(path[:-1]))}."
+        return f"{where} is not a known key; allowed here: {', '.join(_known_keys(path[:-1], tag))}."
     if problem["type"] == "missing":
         return f"{where} is missing."
     shown = "" if isinstance(problem["input"], dict) else f" (it is {problem['input']!r})"
@@ -235,8 +247,8 @@ def _explain(problem: dict[str, Any]) -> str:
     return f"{where}: {message[0].lower()}{message[1:]}{shown}."
 
 
-def _known_keys(path: list[str]) -> list[str]:
-    """The keys that the schema allows at `path`."""
+def _known_keys(path: list[str], tag: str | None) -> list[str]:
+    """The keys that the schema allows at `path`, for the geometry `tag` where the path leads to a model."""
     schema = Params.model_json_schema()
     nodes = [schema]
     for part in path:
@@ -252,7 +264,9 @@ def _known_keys(path: list[str]) -> list[str]:
     for node in nodes:
         node = _resolve(node, schema)
         for option in node.get("oneOf", node.get("anyOf", [node])):
-            keys += [key for key in _resolve(option, schema).get("properties", {}) if key not in keys]
+            known = _resolve(option, schema).get("properties", {})
+            if tag is None or known.get("geometry", {}).get("const", tag) == tag:
+                keys += [key for key in known if key not in keys]
     return keys
 
 
@@ -262,12 +276,28 @@ def _resolve(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses a key written twice and reads 1e-3 as the number it is."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=deep)
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} is written twice", key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789"))
+
+
 def load_params(path: str | Path = "params.yaml", scale: str | None = None) -> Params:
     """Read params.yaml; `scale` replaces the scale it names."""
     path = Path(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        content = _Loader(path.read_text(encoding="utf-8")).get_single_data()
+    except (FileNotFoundError, IsADirectoryError) as error:
         raise UserError(f"{path.name} was not found: run from the project's folder, or give --params.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from error

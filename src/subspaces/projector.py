@@ -38,11 +38,11 @@ def inverse_spd(matrix: Tensor) -> Tensor:
     upper_inverse = inverse_spd(upper)
     mixed = upper_inverse @ corner
     schur_inverse = inverse_spd(lower - corner.mT @ mixed)
-    off_diagonal = mixed @ schur_inverse
+    off_diagonal = (mixed @ schur_inverse).neg_()
     inverse = torch.empty_like(matrix)
-    inverse[..., :h, :h] = upper_inverse + off_diagonal @ mixed.mT
-    inverse[..., :h, h:] = -off_diagonal
-    inverse[..., h:, :h] = -off_diagonal.mT
+    torch.sub(upper_inverse, off_diagonal @ mixed.mT, out=inverse[..., :h, :h])
+    inverse[..., :h, h:] = off_diagonal
+    inverse[..., h:, :h] = off_diagonal.mT
     inverse[..., h:, h:] = schur_inverse
     return inverse
 
@@ -106,7 +106,10 @@ def soft_projector(X: Tensor, lam: float) -> Tensor:
         raise UserError(f"soft_projector works in float32 and float64, not {X.dtype}: call X.float() first.")
     if X.ndim < 2 or X.shape[-1] < 1 or X.shape[-2] < 1:
         raise UserError(f"soft_projector needs X of shape (…, d, n) with d ≥ 1 and n ≥ 1, got {tuple(X.shape)}.")
-    lam = float(lam)
+    try:
+        lam = float(lam)
+    except (TypeError, ValueError):
+        raise UserError(f"λ must be a positive number, got {lam!r}.") from None
     if not lam > 0 or lam == float("inf"):
         raise UserError(f"λ must be a positive number, got {lam}: small values (0.01 to 0.2) are usual.")
     if X.numel() == 0:
@@ -116,6 +119,8 @@ def soft_projector(X: Tensor, lam: float) -> Tensor:
         if bool(torch.isfinite(X.detach()).all()):
             raise UserError("X is too large for its precision (its squares overflow): scale it down or use float64.")
         raise UserError("X contains NaN or infinity: look for a diverged training step or a bad input.")
+    if float(largest) * torch.finfo(torch.float64).eps > 1e-3 * lam:
+        raise UserError(f"λ = {lam} is lost in rounding beside ‖X‖² = {float(largest):.3g}: use a larger λ, or scale X down.")
     if X.dtype == torch.float32 and float(largest) * torch.finfo(torch.float32).eps > _SAFE_ROUNDING * lam:
         return _SoftProjector.apply(X.double(), lam).to(torch.float32)
     return _SoftProjector.apply(X, lam)

@@ -55,7 +55,6 @@ def test_a_checkpoint_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert addresses == {name: tensor.data_ptr() for name, tensor in into.items()}  # in place: a second copy may not fit
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="the buffer for a tensor that is not contiguous is not contiguous either")
 def test_tensors_that_are_not_contiguous_are_filled_too(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, KEY)
     content = {"a": torch.randn(4, 3)}

@@ -83,9 +83,6 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
     assert all(one != three for one, three in zip(content["one"], content["three"], strict=True))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a checkpoint's JSON sorts the metrics by name, so a resumed history.csv has its columns in another order"
-)
 def test_a_resumed_run_writes_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_tree(30, 1)
     fit(job("subspace"), graph, tmp_path / "whole")

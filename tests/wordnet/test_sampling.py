@@ -97,7 +97,6 @@ def test_an_anchor_without_negatives_is_refused() -> None:
     assert bool(Shared(Links(chain), 3, True).draw(children, parents, generator_for(0)).excluded.all())
 
 
-@pytest.mark.xfail(strict=True, raises=UserError, reason="the check counts nodes that are never an anchor: a tree with one root is refused")
 def test_a_root_above_everybody_needs_no_negatives() -> None:
     graph = binary_tree(3, beside=0)
     children, parents = torch.from_numpy(graph.closure).unbind(1)

@@ -5,6 +5,8 @@ The moments are ordinary tensors, listed by `state`, so that a checkpoint is a l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -21,19 +23,33 @@ class LazyAdam:
         self.square = torch.zeros_like(weights)
         self.count = torch.zeros(1, dtype=torch.int64)
 
+    def reset(self) -> None:
+        for tensor in self.state().values():
+            tensor.zero_()
+
     def state(self) -> dict[str, Tensor]:
         return {"adam.mean": self.mean, "adam.square": self.square, "adam.count": self.count}
 
     def step(self, rows: Tensor, gradient: Tensor, lr: float) -> None:
         """`rows` are distinct; `gradient` has one entry for each of them."""
+        width = slice_width(self.weights)
+        self.step_in_parts(zip(rows.split(width), gradient.split(width), strict=True), lr)
+
+    def step_in_parts(self, parts: Iterable[tuple[Tensor, Tensor]], lr: float) -> None:
+        """One step whose gradient comes in parts (some rows, their gradient): it need not exist as a whole."""
         self.count += 1
         count, (beta1, beta2) = int(self.count), self.betas
         correction = (1 - beta2**count) ** 0.5
         step_size = -lr * correction / (1 - beta1**count)
-        width = max(1, _SLICE // max(1, self.weights[0].numel()))
-        for some, part in zip(rows.split(width), gradient.split(width), strict=True):
-            mean = self.mean[some].lerp_(part, 1 - beta1)
-            square = self.square[some].mul_(beta2).addcmul_(part, part, value=1 - beta2)
-            self.mean[some] = mean
-            self.square[some] = square
-            self.weights[some] = self.weights[some].addcdiv_(mean, square.sqrt_().add_(self.eps), value=step_size)
+        for some, part in parts:
+            mean = self.mean.index_select(0, some).lerp_(part, 1 - beta1)
+            self.mean.index_copy_(0, some, mean)
+            square = self.square.index_select(0, some).mul_(beta2).addcmul_(part, part, value=1 - beta2)
+            self.square.index_copy_(0, some, square)
+            weights = self.weights.index_select(0, some).addcdiv_(mean, square.sqrt_().add_(self.eps), value=step_size)
+            self.weights.index_copy_(0, some, weights)
+
+
+def slice_width(weights: Tensor) -> int:
+    """Rows of a table (N, …) that are worked on together."""
+    return max(1, _SLICE // max(1, weights[0].numel()))

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from subspaces.errors import UserError
-from subspaces.files import atomic_file, read_json, write_json
+from subspaces.files import atomic_file, digest, read_json, write_json
 
 _CHUNK = 1 << 26
 _NAMES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
@@ -74,7 +74,8 @@ def _read_into(path: Path, tensors: dict[str, Tensor], expected: str) -> None:
             entry = header.get(name)
             if entry is None or entry["shape"] != list(tensor.shape) or entry["dtype"] != _NAMES[tensor.dtype]:
                 raise ValueError(f"tensor {name} is missing or has another shape")
-            target = tensor if tensor.device.type == "cpu" and tensor.is_contiguous() else torch.empty_like(tensor, device="cpu")
+            direct = tensor.device.type == "cpu" and tensor.is_contiguous()
+            target = tensor if direct else torch.empty(tensor.shape, dtype=tensor.dtype)
             view = target.view(-1).numpy().view(np.uint8)
             for start in range(0, len(view), _CHUNK):
                 piece = view[start : start + _CHUNK]
@@ -111,16 +112,19 @@ class Checkpoints:
                 stray.unlink(missing_ok=True)
         path = self.folder / f"step-{step:09d}.safetensors"
         sha256 = write_tensors(path, tensors)
-        write_json(path.with_suffix(".json"), {"step": step, "key": self.key, "sha256": sha256, "record": record})
+        entry = {"step": step, "key": self.key, "sha256": sha256, "record": record}
+        write_json(path.with_suffix(".json"), {**entry, "entry_sha256": digest(entry)})
 
     def restore(self, tensors: dict[str, Tensor]) -> dict[str, Any] | None:
         """Fill `tensors` from the newest sound checkpoint and return its record, or None when there is none.
 
-        A damaged one is reported and set aside, and the one before it is used. After None the tensors must be initialised anew.
+        A damaged one is reported and removed, and the one before it is used. After None the tensors must be initialised anew.
         """
         for path in self._records():
             try:
                 entry = read_json(path)
+                if not isinstance(entry, dict) or entry.pop("entry_sha256", None) != digest(entry):
+                    raise ValueError("its record was changed")
                 if entry["key"] != self.key:
                     raise ValueError("it belongs to other settings")
                 _read_into(path.with_suffix(".safetensors"), tensors, entry["sha256"])
@@ -130,6 +134,10 @@ class Checkpoints:
                 self._drop(path)
         return None
 
+    def forget(self, step: int) -> None:
+        """Remove the checkpoint of one step."""
+        self._drop(self.folder / f"step-{step:09d}.json")
+
     def clear(self) -> None:
         for path in self.folder.glob("*"):
             if path.name != "lock":
@@ -138,12 +146,17 @@ class Checkpoints:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One process at a time; the system lets go of the lock when that process dies, however it dies."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.folder / "lock", "w") as handle:
+        path = self.folder / "lock"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError as error:
+            raise UserError(f"cannot write to {self.folder}: {error.strerror}. Checkpoints need a folder that can be written.") from error
+        with path.open("w") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise UserError(
-                    f"another run is training this model already (lock {self.folder / 'lock'}). Wait for it, or stop it; it resumes."
+                    f"another run is training this model already (lock {path}). Wait for it, or stop it; it resumes."
                 ) from error
             yield

@@ -56,7 +56,8 @@ def fit_reconstruction(
     )
     sha256 = write_tensors(out / "weights.safetensors", geometry.weights())
     with atomic_file(out / "history.csv", "w") as handle:
-        writer = csv.DictWriter(handle, outcome.history[0].keys(), lineterminator="\n")
+        columns = ["epoch", *sorted(outcome.history[0].keys() - {"epoch"}, reverse=True)]
+        writer = csv.DictWriter(handle, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(outcome.history)
     write_json(out / "timing.json", {"seconds": round(outcome.seconds, 1), "threads": threads, "resumed": outcome.resumed_from > 0})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -93,20 +94,23 @@ class Hierarchy:
                 return cls(names, content["edges"], content["offsets"], content["ancestors"])
         except FileNotFoundError as error:
             raise UserError(f"{path} does not exist: build it with `snakemake --cores 1 -- {path}`.") from error
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, EOFError, NotImplementedError, BadZipFile) as error:
             raise UserError(f"{path} is not a hierarchy file ({error}): delete it and build it again.") from error
 
 
 def build_hierarchy(names: Sequence[str], edges: Sequence[tuple[int, int]] | np.ndarray) -> Hierarchy:
-    """Close the relation (child, parent) transitively. An empty graph, a foreign index, a double edge or a cycle is refused."""
+    """Close the relation (child, parent) transitively. An empty graph, a foreign index or a cycle is refused; double edges count once."""
     names = list(names)
     pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     if not names or not len(pairs):
         raise UserError("the hierarchy is empty: it needs at least one node and one (child, parent) edge.")
+    if any("\n" in name for name in names):
+        raise UserError("a node's name holds a line break: names must be single lines.")
     if len(set(names)) != len(names):
         raise UserError("two nodes have the same name: names must be distinct.")
     if pairs.min() < 0 or pairs.max() >= len(names):
-        raise UserError(f"an edge names node {int(pairs.max())}, but there are nodes 0 to {len(names) - 1} only.")
+        wrong = int(pairs.min() if pairs.min() < 0 else pairs.max())
+        raise UserError(f"an edge names node {wrong}, but there are nodes 0 to {len(names) - 1} only.")
     pairs = np.unique(pairs, axis=0)
     order = _topological(len(names), pairs, names)
     above = _adjacency(len(names), pairs[:, 0], pairs[:, 1])

@@ -20,41 +20,44 @@ from subspaces.errors import UserError
 from subspaces.wordnet.geometries.base import Geometry
 from subspaces.wordnet.graph import Hierarchy
 
+_LINES = 64  # sources whose rivals are looked for together: bounds the memory when a poor model has millions of them
 
-def rank_block(scores: Tensor, sources: np.ndarray, graph: Hierarchy, keys: np.ndarray) -> dict[str, np.ndarray]:
+
+def rank_block(scores: Tensor, sources: np.ndarray, graph: Hierarchy, below: tuple[np.ndarray, np.ndarray]) -> dict[str, np.ndarray]:
     """Ranks for some source nodes, all with ancestors, from their scores (b, N) against all nodes. Changes `scores`.
 
-    `keys` are the closure's pairs, node·N + ancestor, sorted.
+    `below` are all descendants as (offsets, nodes), as `descendant_lists` gives them.
 
     Returns per edge `rank` (1 + negatives at or above it; descendants are negatives) and `rank_filtered` (descendants left out too),
     and per source its `precision` (average precision).
     """
-    b, nodes = scores.shape
-    lines = torch.arange(b)
-    scores[lines, torch.from_numpy(sources)] = float("-inf")  # the node itself is left out
-    sizes = (graph.offsets[sources + 1] - graph.offsets[sources]).astype(np.int64)
-    line = np.repeat(np.arange(b), sizes)
-    within = np.arange(len(line)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    parent = graph.ancestors[graph.offsets[sources][line] + within].astype(np.int64)
+    b = len(scores)
+    scores[torch.arange(b), torch.from_numpy(sources)] = float("-inf")  # the node itself is left out
+    sizes, line, parent = _lists(graph.offsets, graph.ancestors, sources)
     line_t, parent_t = torch.from_numpy(line), torch.from_numpy(parent)
     positive = scores[line_t, parent_t]
     weakest = torch.full((b,), float("inf"), dtype=scores.dtype).scatter_reduce_(0, line_t, positive, "amin")
     scores[line_t, parent_t] = float("-inf")  # positives never count against each other
-    rival_line, rival_node = (scores >= weakest[:, None]).nonzero(as_tuple=True)
-    rival = scores[rival_line, rival_node].double().numpy()
-    rival_line, rival_node = rival_line.numpy(), rival_node.numpy()
 
     value = positive.double().numpy()
-    above = _count_at_or_above(rival_line, rival, line, value, b)
-    # descendants among the rivals: is (rival, source) in the closure?
-    key = rival_node.astype(np.int64) * nodes + sources[rival_line]
-    place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-    is_below = keys[place] == key
-    above_filtered = _count_at_or_above(rival_line[~is_below], rival[~is_below], line, value, b)
+    order = np.lexsort((value, line))  # weakest first within each source
+    keys = _key(line, value[order])  # `line` is grouped, so it is sorted already
+    rivals = np.zeros(len(keys) + 1)
+    for first in range(0, b, _LINES):
+        part = scores[first : first + _LINES]
+        found = part >= weakest[first : first + _LINES, None]
+        rivals += _places(keys, found.nonzero()[:, 0].numpy() + first, part[found].double().numpy())
+    _, below_line, below_node = _lists(*below, sources)
+    below_value = scores[torch.from_numpy(below_line), torch.from_numpy(below_node)]
+    near = (below_value >= weakest[torch.from_numpy(below_line)]).numpy()
+    descendants = _places(keys, below_line[near], below_value.double().numpy()[near])
 
-    order = np.lexsort((above, line))  # best first within each source
+    ends = np.cumsum(sizes)[line]
+    above, above_filtered = np.empty(len(line)), np.empty(len(line))
+    above[order] = _beyond(rivals, ends)
+    above_filtered[order] = _beyond(rivals - descendants, ends)
     place_in_list = np.empty(len(line))
-    place_in_list[order] = within + 1  # `line` is grouped, so the sorted groups have the same layout
+    place_in_list[order] = ends - np.arange(len(line))  # 1 for the strongest
     precision = place_in_list / (place_in_list + above)
     return {
         "rank": 1.0 + above,
@@ -63,20 +66,36 @@ def rank_block(scores: Tensor, sources: np.ndarray, graph: Hierarchy, keys: np.n
     }
 
 
-def _count_at_or_above(rival_line: np.ndarray, rival: np.ndarray, line: np.ndarray, value: np.ndarray, lines: int) -> np.ndarray:
-    """For each (line, value): how many rivals of the same line are ≥ value."""
-    if not len(rival):
-        return np.zeros(len(line))
-    # one sorted array for all lines: sort by (line, −value), then count with a merged ordering
-    all_line = np.concatenate([rival_line, line])
-    all_value = np.concatenate([rival, value])
-    is_query = np.concatenate([np.zeros(len(rival), dtype=np.int8), np.ones(len(line), dtype=np.int8)])
-    order = np.lexsort((is_query, -all_value, all_line))
-    seen = np.cumsum(1 - is_query[order])
-    totals = np.concatenate([[0], np.cumsum(np.bincount(rival_line, minlength=lines))])
-    result = np.empty(len(all_line))
-    result[order] = seen
-    return result[len(rival) :] - totals[line]
+def descendant_lists(graph: Hierarchy) -> tuple[np.ndarray, np.ndarray]:
+    """(offsets (N+1,), nodes): the closure the other way round."""
+    order = np.argsort(graph.ancestors, kind="stable")
+    return np.concatenate([[0], np.cumsum(graph.descendants)]), graph.closure[order, 0]
+
+
+def _lists(offsets: np.ndarray, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(sizes, line, member): the lists of some nodes one after the other, with the line that each member belongs to."""
+    sizes = (offsets[nodes + 1] - offsets[nodes]).astype(np.int64)
+    line = np.repeat(np.arange(len(nodes)), sizes)
+    within = np.arange(len(line)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return sizes, line, members[offsets[nodes][line] + within].astype(np.int64)
+
+
+def _key(line: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """(line, value) as one number that sorts by line, then value: numpy orders complex numbers so, without loss."""
+    key = np.empty(len(line), dtype=np.complex128)
+    key.real, key.imag = line, value
+    return key
+
+
+def _places(keys: np.ndarray, line: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """How many of these rivals, each at or above its line's weakest positive, come right after each of the sorted positives."""
+    return np.bincount(np.searchsorted(keys, _key(line, value), side="right"), minlength=len(keys) + 1)
+
+
+def _beyond(places: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """For each of the sorted positives: how many rivals of its line are at or above it."""
+    total = np.cumsum(places)
+    return total[ends] - total[:-1]
 
 
 def evaluate_ranking(
@@ -89,15 +108,15 @@ def evaluate_ranking(
     """MR, mAP (%) and edge-MRR over all nodes with ancestors, or over some of them."""
     has_ancestors = np.flatnonzero(np.diff(graph.offsets) > 0)
     sources = has_ancestors if sources is None else np.asarray(sources)
-    keys = np.unique(graph.closure[:, 0] * graph.nodes + graph.closure[:, 1])
+    below = descendant_lists(graph)
     everyone = geometry.all_features()
-    if not bool(torch.isfinite(everyone).all()):
-        raise UserError("the model holds NaN or infinity, and comparisons with those would rank everything first: train it again.")
     ranks, filtered, precisions = [], [], []
     for start in range(0, len(sources), block):
         some = sources[start : start + block]
         scores = geometry.score_block(everyone[torch.from_numpy(some)], everyone)
-        result = rank_block(scores, some, graph, keys)
+        if not bool(torch.isfinite(scores).all()):
+            raise UserError("the model gives scores that are NaN or infinite, which would rank everything first: train it again.")
+        result = rank_block(scores, some, graph, below)
         ranks.append(result["rank"])
         filtered.append(result["rank_filtered"])
         precisions.append(result["precision"])

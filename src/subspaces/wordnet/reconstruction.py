@@ -33,7 +33,10 @@ def info_nce(scores: Tensor, batch: Batch, weigh_as: int = 0) -> tuple[Tensor, T
     loss = (torch.logsumexp(logits, dim=1) - logits[lines, positive]).mean()
     upstream = probability
     upstream[lines, positive] = chosen - 1.0
-    return loss, upstream.div_(count), (logits.argmax(dim=1) == positive).double().mean()
+    rivals = logits.clone()
+    rivals[lines, positive] = float("-inf")
+    first = (logits[lines, positive] > rivals.amax(dim=1)).double().mean()
+    return loss, upstream.div_(count), first
 
 
 class Reconstruction:

@@ -68,7 +68,8 @@ class PerEdge:
     """The paper's sampler: fresh uniform negatives for every edge."""
 
     def __init__(self, links: Links, negatives: int):
-        most = int(torch.bincount(links.keys // links.nodes, minlength=links.nodes).max()) + 1
+        anchors = links.offsets.diff() > 0  # a root is never an anchor, so it may be linked to everyone
+        most = int(torch.bincount(links.keys // links.nodes, minlength=links.nodes)[anchors].max()) + 1
         if links.nodes - most < 1:
             raise UserError("a node is linked to every other node, so it has no negatives: use `sampling: shared`, or a larger graph.")
         self.links, self.negatives = links, negatives

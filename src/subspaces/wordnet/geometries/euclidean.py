@@ -23,6 +23,7 @@ class EuclideanGeometry(VectorGeometry):
 
     def initialise(self, generator: Generator) -> None:
         self.table.normal_(0.0, self.start, generator=generator)
+        self.optimiser.reset()
 
     def score_matrix(self, one: Tensor, other: Tensor) -> Tensor:
         inner = one @ other.mT

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
 
 from subspaces.projector import complement, gradient, projector_of
-from subspaces.training.adam import LazyAdam
+from subspaces.training.adam import LazyAdam, slice_width
 from subspaces.wordnet.geometries.base import Geometry
+
+_FEW = 4  # anchors whose candidates are gathered together: they stay in the cache
 
 
 @dataclass
 class _Opened:
     rows: Tensor
-    X: Tensor
-    K: Tensor
-    flat: Tensor  # projectors as vectors (M, d²): traces of products are inner products
+    K: list[Tensor]  # in slices that stay in the cache, here and in the update
+    half: Tensor  # (M, d(d+1)/2) upper triangles of the projectors
 
 
 class SubspaceGeometry(Geometry):
@@ -29,9 +31,17 @@ class SubspaceGeometry(Geometry):
         self.vectors, self.lam, self.start = vectors or dim, lam, start
         self.X = torch.zeros(nodes, dim, self.vectors)
         self.optimiser: LazyAdam | None = None
+        above = torch.triu_indices(dim, dim)
+        self._upper = above[0] * dim + above[1]  # from a flat matrix to its half-vector, and back by _full
+        self._weight = torch.where(above[0] == above[1], 1.0, 2.0)
+        place = torch.empty(dim, dim, dtype=torch.int64)
+        place[above[0], above[1]] = place[above[1], above[0]] = torch.arange(len(self._upper))
+        self._full = place.flatten()
 
     def initialise(self, generator: Generator) -> None:
         self.X.normal_(0.0, self.start, generator=generator)
+        if self.optimiser is not None:
+            self.optimiser.reset()
 
     def state(self) -> dict[str, Tensor]:
         if self.optimiser is None:  # an evaluation never needs the moments, which are twice the weights
@@ -42,34 +52,43 @@ class SubspaceGeometry(Geometry):
         return {"X": self.X}
 
     def open(self, rows: Tensor) -> _Opened:
-        X = self.X[rows]
-        K = complement(X, self.lam)
-        return _Opened(rows, X, K, projector_of(K).flatten(1))
+        K, half, width = [], self.X.new_empty(len(rows), len(self._upper)), slice_width(self.X)
+        for some, out in zip(rows.split(width), half.split(width), strict=True):
+            K.append(complement(self.X.index_select(0, some), self.lam))
+            torch.index_select(projector_of(K[-1]).flatten(1), 1, self._upper, out=out)
+        return _Opened(rows, K, half)
 
     def scores(self, opened: _Opened, anchors: Tensor, candidates: Tensor | None) -> Tensor:
-        left = opened.flat[anchors]
+        left = opened.half.index_select(0, anchors).mul_(self._weight)
         if candidates is None:
-            return left @ opened.flat.T
-        return torch.bmm(opened.flat[candidates], left[:, :, None])[:, :, 0]
+            return left @ opened.half.T
+        parts = zip(candidates.split(_FEW), left.split(_FEW), strict=True)
+        return torch.cat([(opened.half[some] @ one[:, :, None])[:, :, 0] for some, one in parts])
 
     def update(self, opened: _Opened, anchors: Tensor, candidates: Tensor | None, upstream: Tensor, lr: float, pull: float) -> None:
-        count = len(opened.rows)
+        count, width = len(opened.rows), slice_width(self.X)
         # A loss that sees scores only has ∂L/∂P_m = Σ_k (C + Cᵀ)_{mk} P_k with C the upstream gradient laid out over all pairs.
         if candidates is None:
             pairs = upstream.new_zeros(count, count).index_add_(0, anchors, upstream)
-            G = (pairs + pairs.T) @ opened.flat
+            halves = ((pairs + pairs.T) @ opened.half).split(width)
         else:
             one = anchors[:, None].expand_as(candidates).reshape(-1)
             other, value = candidates.reshape(-1), upstream.reshape(-1)
             index = torch.stack([torch.cat([one, other]), torch.cat([other, one])])
-            pairs = torch.sparse_coo_tensor(index, torch.cat([value, value]), (count, count)).coalesce().to_sparse_csr()
-            G = pairs @ opened.flat
-        G = G.view(count, self.dim, self.dim)
-        if pull:  # the mean trace of the anchors, the specific ends of the edges, is part of the loss
-            share = torch.bincount(anchors, minlength=count).to(G.dtype).mul_(pull / len(anchors))
-            G.diagonal(dim1=-2, dim2=-1).add_(share[:, None])
-        KX = opened.K @ opened.X
-        self.optimiser.step(opened.rows, gradient(opened.K, KX, G, self.lam), lr)
+            pairs = torch.sparse_coo_tensor(index, torch.cat([value, value]), (count, count), check_invariants=False).coalesce()
+            halves = (part @ opened.half for part in _slices(pairs, width))
+
+        # the mean trace of the anchors, the specific ends of the edges, is part of the loss
+        share = torch.bincount(anchors, minlength=count).to(self.X.dtype).mul_(pull / len(anchors))
+
+        def gradients() -> Iterator[tuple[Tensor, Tensor]]:
+            parts = zip(opened.rows.split(width), opened.K, halves, share.split(width), strict=True)
+            for some, K, half, pulled in parts:
+                G = half.index_select(1, self._full).view(-1, self.dim, self.dim)
+                G.diagonal(dim1=-2, dim2=-1).add_(pulled[:, None])
+                yield some, gradient(K, K @ self.X.index_select(0, some), G, self.lam)
+
+        self.optimiser.step_in_parts(gradients(), lr)
 
     def projectors(self, rows: slice | Tensor) -> Tensor:
         """(m, d, d) soft projectors of some nodes."""
@@ -88,3 +107,14 @@ class SubspaceGeometry(Geometry):
     def generality(self, block: int = 4096) -> Tensor:
         starts = range(0, self.nodes, block)
         return torch.cat([self.projectors(slice(s, s + block)).diagonal(dim1=-2, dim2=-1).sum(-1) for s in starts])
+
+
+def _slices(pairs: Tensor, width: int) -> Iterator[Tensor]:
+    """Some rows at a time of a coalesced sparse matrix (M, M), as CSR."""
+    (line, column), value, count = pairs.indices(), pairs.values(), len(pairs)
+    starts = torch.searchsorted(line, torch.arange(count + 1))
+    for first in range(0, count, width):
+        bounds = starts[first : first + width + 1]
+        begin, end = int(bounds[0]), int(bounds[-1])
+        size = (len(bounds) - 1, count)
+        yield torch.sparse_csr_tensor(bounds - begin, column[begin:end], value[begin:end], size, check_invariants=False)

@@ -1,0 +1,120 @@
+"""Real runs of the real graph, in a copy of the project with its own package, the built-in sample and very small budgets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+@dataclass
+class Project:
+    """A copy of the project that a test may change."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """No mirror, no network: the sample stands in. The copy's own package comes first."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SUBSPACES_", "SNAKEMAKE_", "DVC_"))}
+        return kept | {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder / "src"),
+            "SUBSPACES_MIRROR": str(self.folder / "no-mirror"),
+            "SUBSPACES_OFFLINE": "1",
+            "GIT_CEILING_DIRECTORIES": str(self.folder.parent),
+            "DVC_NO_ANALYTICS": "1",
+        }
+
+    def run(self, *command: str, check: bool = True, timeout: int = 900, **extra: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment | extra, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if check and done.returncode:
+            raise AssertionError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        return done
+
+    def snakemake(self, *targets: str, options: tuple[str, ...] = (), **rest) -> subprocess.CompletedProcess[str]:
+        return self.run("snakemake", "--cores", "2", *options, "--", *targets, **rest)
+
+    def planned(self, *targets: str) -> set[str]:
+        """The outputs that a run would make: first output of every planned job, by rule."""
+        done = self.run("snakemake", "--cores", "2", "--dry-run", "--", *targets)
+        jobs = set()
+        for line in done.stdout.splitlines() + done.stderr.splitlines():
+            if line.strip().startswith("output: "):
+                jobs.add(line.strip().removeprefix("output: ").split(", ")[0])
+        return jobs
+
+    def edit_params(self, **changes) -> None:
+        """Keys are dotted paths with __ for the dot."""
+        path = self.folder / "params.yaml"
+        content = yaml.safe_load(path.read_text())
+        for dotted, value in changes.items():
+            *way, last = dotted.split("__")
+            place = content
+            for part in way:
+                place = place[part]
+            place[last] = value
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        path = self.folder / file
+        text = path.read_text()
+        assert old in text, f"{old!r} is not in {file}"
+        path.write_text(text.replace(old, new, 1))
+
+
+def copy_project(folder: Path, results: bool = False) -> Project:
+    """The files that git knows, or would take; with or without the committed results."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        if not results and name.startswith(("results/", "figures/", "dvc.lock")):
+            continue
+        source, target = ROOT / name, folder / name
+        if source.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+    return Project(folder)
+
+
+def make_tiny(project: Project) -> None:
+    """One or two epochs each: the numbers mean nothing, the way is the real one."""
+    path = project.folder / "params.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["scale"] = "quick"
+    content["bounds"] = {"lambdas": [0.05, 1.0], "dims": [4], "ranks": [1, 2], "draws": 1, "seed": 0}
+    quick = content["reconstruction"]["scales"]["quick"]
+    quick["all"]["epochs"] = 2
+    for row in quick["rows"].values():
+        row["both"].pop("epochs", None)
+        row["both"].pop("burn_in", None)
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    project.run("subspaces", "dvc-yaml")
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    copied = copy_project(tmp_path / "project")
+    make_tiny(copied)
+    return copied
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Project:
+    """A copy with everything built once; tests that use it put back what they change."""
+    copied = copy_project(tmp_path_factory.mktemp("built") / "project")
+    make_tiny(copied)
+    copied.snakemake("all")
+    return copied
