@@ -37,12 +37,13 @@ def synthetic(nodes: int, seed: int = 0) -> Hierarchy:
 
 
 @torch.no_grad()
-def trained_like(graph: Hierarchy, dim: int, noise: float = 0.05, block: int = 2048) -> Tensor:
+def trained_like(graph: Hierarchy, dim: int, noise: float = 0.01, block: int = 2048) -> Tensor:
     """Weights X (N, d, d) that rank ancestors first, as training would find them, without hours of training.
 
     Give every node a random vector. Let the subspace of u be everything orthogonal to the vectors of u and its ancestors: it then
     lies inside those of its ancestors, and Tr(P_u P_v) is largest, the rank of u, exactly for them (as long as nobody has d
-    ancestors or more). Evaluating a model that ranks at random would time something else.
+    ancestors or more). Evaluating a model that ranks badly would time something else.
+    The noise matters: on the nouns, d = 64, 0.01 gives MR 1.02 and mAP 99.97, but 0.02 already MR 174.
     """
     generator = generator_for(7)
     vectors = torch.nn.functional.normalize(torch.randn(graph.nodes, dim, generator=generator), dim=1)

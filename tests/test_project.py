@@ -83,3 +83,11 @@ def test_no_paths_of_a_machine_and_no_unfinished_marks():
         if path.suffix in {".py", ".md", ".yaml", ".yml", ".smk", ".sh", ".toml", ".json"} and path.is_file():
             text = path.read_text(encoding="utf-8")
             assert not [mark for mark in forbidden if mark in text], name
+
+
+def test_the_readme_shows_the_committed_numbers():
+    from subspaces.paper.summary import fill_headline, headline
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert fill_headline(readme, headline(ROOT)) == readme, "run `subspaces paper readme`"
+    assert "make run" in readme and "make test" in readme

@@ -130,6 +130,12 @@ def require_bounds(rows: Sequence[BoundRow]) -> None:
         raise UserError("the soft projector breaks a bound that it must keep; look at subspaces/projector.py.\n" + "\n".join(lines))
 
 
+_CAPTION = (
+    "**Table 1. Soft projectors against their bounds**, checked numerically over λ, dimension, rank, spectrum and relative position; "
+    "1.000 means that the bound is attained. ε(σ,λ) = λ/(σ²+λ)."
+)
+
+
 def soft_projectors_table(rows: Sequence[BoundRow], how: Literal["tex", "md"]) -> str:
     """Table 1 with what was measured: operation, exact, soft, bound, worst error over bound, cases, verdict."""
     if how not in ("tex", "md"):
@@ -141,7 +147,9 @@ def soft_projectors_table(rows: Sequence[BoundRow], how: Literal["tex", "md"]) -
     ]
     if how == "md":
         lines = [head, ["---"] * 4 + ["---:"] * 2 + ["---"], *body]
-        return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+        table = "".join("| " + " | ".join(line) + " |\n" for line in lines)
+        notes = "".join(f"- {row.name}: {row.note}\n" for row in rows if row.note)
+        return f"{_CAPTION}\n\n{table}\n{notes}"
     head[4] = r"Worst error\,/\,bound"
     groups = [row.source == _OURS for row in rows]
     lines = [r"\begin{tabular}{llllrrl}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]

@@ -231,6 +231,15 @@ def summary(seconds: Annotated[float | None, typer.Option(help="Time used, to sh
     typer.echo(summarise(Path(), seconds))
 
 
+@paper_app.command("readme")
+def paper_readme(out: Path = Path("README.md")) -> None:
+    """Put the headline numbers into the README, between its marks."""
+    from subspaces.files import write_text
+    from subspaces.paper.summary import fill_headline, headline
+
+    write_text(out, fill_headline(out.read_text(encoding="utf-8"), headline(Path())))
+
+
 # --- the workflow's own files ---------------------------------------------------------------------------------------------
 
 

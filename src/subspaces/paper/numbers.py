@@ -71,7 +71,7 @@ def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any
         "values": values,
         "settings": settings,
         "settings_sha256": digest(settings),
-        "data": first["data"],
+        "data": {name: value for name, value in first["data"].items() if name != "origin"},  # the same bytes from anywhere
         "weights_sha256": [one["weights_sha256"] for one in evaluations],
     }
 

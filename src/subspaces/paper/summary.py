@@ -9,7 +9,7 @@ from pathlib import Path
 from subspaces.files import read_json
 from subspaces.paper import registry
 from subspaces.paper.layouts import LAYOUTS
-from subspaces.paper.tables import _amount, note, plain
+from subspaces.paper.tables import amount, note, plain
 
 
 def summarise(folder: Path, seconds: float | None = None) -> str:
@@ -56,10 +56,36 @@ def _block(table: str, numbers: list[dict]) -> list[str]:
             if one is None:
                 texts.append("")
             else:
-                ours = "—" if one["value"] is None else _amount(one["value"], one["sd"], digits, "±")
+                ours = "—" if one["value"] is None else amount(one["value"], one["sd"], digits, "±")
                 texts.append(f"{ours} [{one['paper']['value']:.{digits}f}] {one['verdict']}")
         shown.append([plain(label).ljust(width), *texts])
     widths = [max(len(line[place]) for line in shown) for place in range(len(shown[0]))]
     lines += ["  " + "  ".join(text.ljust(size) for text, size in zip(line, widths, strict=True)).rstrip() for line in shown]
     lines.append("  ours [paper's] verdict")
     return lines
+
+
+def headline(folder: Path) -> str:
+    """The README's table: the subspace rows of the reconstruction table, ours beside the paper's."""
+    lines = ["| | mAP ↑ | MR ↓ | ρ ↑ |", "|---|---|---|---|"]
+    layout = LAYOUTS["reconstruction"]
+    for pos in ("nouns", "verbs"):
+        for row, label in layout.rows.items():
+            texts = []
+            for measure in ("map", "mr", "rho"):
+                path = folder / f"results/numbers/reconstruction/{row}/{pos}-{measure}.json"
+                texts.append(_pair(read_json(path), layout.decimals(measure)) if path.exists() else "")
+            lines.append(f"| {pos}, {plain(label)} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def _pair(one: dict, digits: int) -> str:
+    ours = "not run" if one["value"] is None else f"**{amount(one['value'], one['sd'], digits, ' ± ')}**"
+    return f"{ours} [{one['paper']['value']:.{digits}f}] {one['verdict']}"
+
+
+def fill_headline(readme: str, block: str) -> str:
+    """`readme` with the part between its two marks replaced."""
+    before, rest = readme.split("<!-- headline -->", 1)
+    _, after = rest.split("<!-- end -->", 1)
+    return f"{before}<!-- headline -->\n{block}\n<!-- end -->{after}"

@@ -25,7 +25,7 @@ def write_table(name: str, numbers: Iterable[Path], tex: Path, md: Path, key: st
     write_text(tex, _latex(name, layout, cells, found, key))
 
 
-def _amount(value: float, sd: float | None, digits: int, between: str) -> str:
+def amount(value: float, sd: float | None, digits: int, between: str) -> str:
     return f"{value:.{digits}f}" + (f"{between}{sd:.{digits}f}" if sd is not None else "")
 
 
@@ -68,8 +68,8 @@ def _markdown(name: str, layout: Layout, cells: dict, numbers: list[dict[str, An
 def _markdown_cell(one: dict[str, Any] | None, digits: int) -> str:
     if one is None:
         return ""
-    paper = _amount(one["paper"]["value"], one["paper"]["sd"], digits, " ± ")
-    ours = "—" if one["value"] is None else f"{_amount(one['value'], one['sd'], digits, ' ± ')} {_MARKS[one['verdict']]}"
+    paper = amount(one["paper"]["value"], one["paper"]["sd"], digits, " ± ")
+    ours = "—" if one["value"] is None else f"{amount(one['value'], one['sd'], digits, ' ± ')} {_MARKS[one['verdict']]}"
     return f"{ours} [{paper}]"
 
 
@@ -98,8 +98,8 @@ def _latex(name: str, layout: Layout, cells: dict, numbers: list[dict[str, Any]]
 def _latex_cell(one: dict[str, Any] | None, digits: int) -> str:
     if one is None:
         return ""
-    paper = _amount(one["paper"]["value"], one["paper"]["sd"], digits, r"\,\pm\,")
-    ours = "--" if one["value"] is None else "$" + _amount(one["value"], one["sd"], digits, r"\,\pm\,") + "$"
+    paper = amount(one["paper"]["value"], one["paper"]["sd"], digits, r"\,\pm\,")
+    ours = "--" if one["value"] is None else "$" + amount(one["value"], one["sd"], digits, r"\,\pm\,") + "$"
     return rf"{ours} {{\scriptsize[${paper}$]}}"
 
 

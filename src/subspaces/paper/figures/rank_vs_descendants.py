@@ -48,14 +48,16 @@ def draw_ranks(path: Path, points: str, chain: str) -> Figure:
     if found:
         rows = [place[name] for name in found]
         axes.plot(across[rows], rank[rows], color=chain, marker="o", markersize=3.2, linewidth=1.1, label="homo sapiens … entity")
-        _label_chain(axes, [name for name in found if name in LABELLED], place, across, rank, chain)
     ticks = np.arange(0, int(np.ceil(across.max())) + 1)
     axes.set_xticks(np.log10(1 + np.where(ticks == 0, 0, 10.0**ticks)), [f"{0 if t == 0 else 10**t:,}" for t in ticks])
     axes.set_xlim(-0.15, across.max() + 0.35)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(top=rank.max() + 0.12 * np.ptp(rank))
     axes.set_xlabel("number of descendants")
     axes.set_ylabel(r"effective rank $\mathrm{Tr}(\tilde{P})$")
-    axes.legend(loc="lower right", handlelength=1.6, borderpad=0.2)
+    legend = axes.legend(loc="lower right", handlelength=1.6, borderpad=0.2)
+    legend.legend_handles[0].set(alpha=1.0, sizes=[14])
+    _label_chain(axes, [name for name in found if name in LABELLED], place, across, rank, chain)
     return figure
 
 
@@ -67,8 +69,15 @@ def _medians(across: np.ndarray, rank: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _label_chain(axes, names: list[str], place: dict, across: np.ndarray, rank: np.ndarray, colour: str) -> None:
-    for name in names:
+    """Labels above their points, the general end first; one that would lie on another is left out."""
+    axes.figure.canvas.draw()
+    taken: list[tuple[float, float]] = []
+    for name in reversed(names):
         row = place[name]
+        x, y = axes.transData.transform((across[row], rank[row])) * 72 / axes.figure.dpi  # in points
+        if any(abs(x - other_x) < 45 and abs(y - other_y) < 10 for other_x, other_y in taken):
+            continue
+        taken.append((x, y))
         axes.annotate(
             name.split(".")[0].replace("_", " "),
             (across[row], rank[row]),
