@@ -26,8 +26,10 @@ pip() { "$folder/bin/python" -m pip --quiet "$@"; }
 
 torch=$(sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 echo "installing $torch and the rest of the stack (a few minutes the first time)"
-# A machine without an NVIDIA driver gets a CPU build where the configured package sources offer one.
-pip install "$torch"
+# A machine without an NVIDIA driver gets the CPU build where the configured package sources offer one.
+if command -v nvidia-smi >/dev/null || ! pip install "$torch+cpu" 2>/dev/null; then
+  pip install "$torch"
+fi
 pip install -e ".[dev]"
 "$folder/bin/python" -m pip check >/dev/null || { "$folder/bin/python" -m pip check; exit 1; }
 echo "ready: $("$folder/bin/python" -c 'import torch; print("torch", torch.__version__, "with CUDA" if torch.cuda.is_available() else "on CPU")')"

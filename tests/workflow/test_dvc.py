@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.workflow.conftest import ROOT, copy_project, make_tiny
 
 from subspaces.dvcfile import dvc_text
 from subspaces.params import load_params
 from subspaces.recipes import Recipes
+from tests.workflow.conftest import ROOT, copy_project, make_tiny
 
 pytestmark = pytest.mark.workflow
 

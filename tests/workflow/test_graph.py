@@ -10,9 +10,9 @@ import subprocess
 import time
 
 import pytest
-from tests.workflow.conftest import Project, copy_project
 
 from subspaces.paper.registry import numbers, tables
+from tests.workflow.conftest import Project, copy_project
 
 pytestmark = pytest.mark.workflow
 

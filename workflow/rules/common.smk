@@ -40,6 +40,12 @@ def job_of(wildcards):
     return wildcards.row, wildcards.pos, int(wildcards.seed)
 
 
+def threads_of(wildcards):
+    """Small vectors gain nothing from a second thread; two such jobs side by side do."""
+    geometry = PARAMS.reconstruction.models[wildcards.row].geometry
+    return PARAMS.job_threads if geometry == "subspace" else 1
+
+
 def memory_of(wildcards, copies):
     """Megabytes for `copies` of one model's parameters, on the whole hierarchy."""
     model = PARAMS.reconstruction.models[wildcards.row]

@@ -37,7 +37,7 @@ rule train_reconstruction:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.train.log",
     conda:
         "../../environment.yml"
-    threads: PARAMS.job_threads
+    threads: threads_of
     resources:
         mem_mb=lambda wildcards: memory_of(wildcards, 3.6),
     params:
@@ -65,7 +65,7 @@ rule evaluate_reconstruction:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.evaluate.log",
     conda:
         "../../environment.yml"
-    threads: PARAMS.job_threads
+    threads: threads_of
     resources:
         mem_mb=lambda wildcards: memory_of(wildcards, 2.2),
     params:
@@ -90,7 +90,7 @@ rule list_ranks:
         "logs/reconstruction/{row}/{pos}/seed-{seed}.ranks.log",
     conda:
         "../../environment.yml"
-    threads: PARAMS.job_threads
+    threads: threads_of
     resources:
         mem_mb=lambda wildcards: memory_of(wildcards, 1.5),
     params:
