@@ -20,7 +20,7 @@ from typing import Any
 from subspaces.files import digest, write_text
 
 PACKAGE = Path(__file__).resolve().parent
-_OLD = 1_000_000_000  # a time before every output
+_OLD = 1  # a time before every output, in seconds since 1970
 
 
 @cache
