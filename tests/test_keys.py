@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from subspaces.files import write_text
-from subspaces.keys import PACKAGE, Recipe, carries, code_of, module_file, modules_of, stamp, stamps
+from subspaces.keys import PACKAGE, Recipe, carries, code_of, module_file, modules_of, stamp
 
 GEOMETRIES = "subspaces.wordnet.geometries"
 ROOTS = {name: ("subspaces.wordnet.fit", f"{GEOMETRIES}.{name}") for name in ("subspace", "poincare")}
@@ -169,36 +169,39 @@ def snapshot(path: Path) -> tuple[str, int]:
     return path.read_text(), path.stat().st_mtime_ns
 
 
-def test_stamps_are_old_when_built_and_new_when_not(tmp_path: Path) -> None:
+def test_stamps_are_new_when_the_output_is_stale_and_old_otherwise(tmp_path: Path) -> None:
     recipe = Recipe("results/one.json", {"x": 1})
     output, place = tmp_path / recipe.output, tmp_path / ".keys" / recipe.output
     assert stamp(recipe, tmp_path) == ".keys/results/one.json"
+    absent = snapshot(place)
+    assert place.stat().st_mtime < 1e6  # Snakemake sees for itself that the output is absent
 
+    write_text(output, json.dumps({"key": Recipe("x", {"x": 2}).key}))
+    assert recipe.is_stale(tmp_path) and not recipe.is_built(tmp_path)
+    stamp(recipe, tmp_path)
     wanted = snapshot(place)
-    assert "wanted" in wanted[0]
-    assert stamps([recipe, recipe], tmp_path) == [".keys/results/one.json"] * 2
+    assert "wanted" in wanted[0] and place.stat().st_mtime >= output.stat().st_mtime - 1
+    stamp(recipe, tmp_path)
     assert snapshot(place) == wanted  # asking again does not make it newer: Snakemake would run for ever
 
     write_text(output, json.dumps({"key": recipe.key}))
-    stamp(recipe, tmp_path)
-    built = snapshot(place)
-    assert place.stat().st_mtime < output.stat().st_mtime - 1e6
-    place.touch()
-    stamp(recipe, tmp_path)
-    assert snapshot(place) == built  # a touched stamp is put back
-    output.touch()
-    stamp(recipe, tmp_path)
-    assert snapshot(place) == built
+    assert recipe.is_built(tmp_path) and not recipe.is_stale(tmp_path)
+    for touched in (output, place):
+        touched.touch()
+        stamp(recipe, tmp_path)
+        assert snapshot(place) == absent  # a touched file changes nothing
 
-    write_text(output, json.dumps({"key": Recipe("x", {"x": 2}).key}))
-    stamp(recipe, tmp_path)
-    assert place.stat().st_mtime >= output.stat().st_mtime - 1
-    assert "wanted" in place.read_text() and place.read_text() != wanted[0]
 
-    output.unlink()
-    again = snapshot(place)
-    stamp(recipe, tmp_path)
-    assert snapshot(place) == again
+def test_what_is_absent_changes_nothing_but_what_is_stale_does(tmp_path: Path) -> None:
+    data = Recipe("data", {"x": 1})
+    model = Recipe("model", {}, inputs=(data,))
+    table = Recipe("table", {}, inputs=(model,))
+    write_text(tmp_path / "table", table.key)
+    assert not table.will_change(tmp_path)  # a fresh clone: neither data nor model is there
+    write_text(tmp_path / "data", "another key")
+    assert table.will_change(tmp_path) and model.will_change(tmp_path)
+    write_text(tmp_path / "data", data.key)
+    assert not table.will_change(tmp_path)
 
 
 def test_another_wish_makes_a_new_stamp(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import ast
 import hashlib
 import os
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -108,7 +107,16 @@ class Recipe:
         return digest(code_of(*self.code))
 
     def is_built(self, folder: Path = Path()) -> bool:
+        """The output is there and current."""
         return carries(folder / self.output, self.key)
+
+    def is_stale(self, folder: Path = Path()) -> bool:
+        """The output is there, but made from something else."""
+        return (folder / self.output).exists() and not self.is_built(folder)
+
+    def will_change(self, folder: Path = Path()) -> bool:
+        """The output, or something it is made from, is stale. What is merely absent (the models of a fresh clone) changes nothing."""
+        return self.is_stale(folder) or any(one.will_change(folder) for one in self.inputs)
 
 
 def carries(path: Path, key: str) -> bool:
@@ -126,18 +134,18 @@ def carries(path: Path, key: str) -> bool:
 
 
 def stamp(recipe: Recipe, folder: Path = Path()) -> str:
-    """A small file for Snakemake to look at: old when the output is current, new when it has to be made. Returns its path."""
+    """A small file for Snakemake to look at: new when the output is stale, else old. Returns its path.
+
+    An absent output needs no new stamp: Snakemake sees that it is absent, and makes it if something else needs it.
+    """
     path = folder / ".keys" / recipe.output
     text = path.read_text() if path.exists() else ""
-    if recipe.is_built(folder):
+    if recipe.is_stale(folder):
+        if not text.startswith(f"{recipe.key} wanted"):
+            write_text(path, f"{recipe.key} wanted since {time.time_ns()}\n")
+    else:
         if text != recipe.key + "\n":
             write_text(path, recipe.key + "\n")
         if path.stat().st_mtime != _OLD:
             os.utime(path, (_OLD, _OLD))
-    elif not text.startswith(f"{recipe.key} wanted"):
-        write_text(path, f"{recipe.key} wanted since {time.time_ns()}\n")
     return str(Path(".keys") / recipe.output)
-
-
-def stamps(recipes: Iterable[Recipe], folder: Path = Path()) -> list[str]:
-    return [stamp(recipe, folder) for recipe in recipes]

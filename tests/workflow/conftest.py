@@ -83,8 +83,10 @@ def copy_project(folder: Path, results: bool = False) -> Project:
         if not results and name.startswith(("results/", "figures/", "dvc.lock")):
             continue
         source, target = ROOT / name, folder / name
-        if source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            target.symlink_to(source.readlink())
+        elif source.is_file():
             shutil.copyfile(source, target)
     return Project(folder)
 

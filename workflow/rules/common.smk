@@ -25,15 +25,28 @@ shell.prefix(
 )
 
 
-def needs(recipe, *files):
-    """Input files of a job. When the job's output is current they are `ancient`: only content decides, whatever the clocks say. When it
-    is not, they are ordinary inputs, so that the job waits for those that are made anew.
-    """
-    return list(files) if not recipe.is_built() else [ancient(file) for file in files]
+def forced():
+    """Is a rerun asked for on the command line?"""
+    asked = workflow.dag_settings
+    return bool(asked and (asked.forceall or asked.forcerun or asked.forcetargets))
+
+
+def needs(recipe, files, wildcards={}):
+    """Input files of a job. When something that it is made from will change they are ordinary inputs, so that the job waits for it. Else they
+    are `ancient`: content decides, whatever the clocks say; and what a current output was made from may be absent, as the models of a
+    fresh clone are, unless a rerun is forced."""
+    files = [file.format(**wildcards) for file in files]
+    if recipe.will_change():
+        return files
+    return [
+        ancient(file)
+        for file in files
+        if forced() or Path(file).exists() or not recipe.is_built()
+    ]
 
 
 def made_from(recipe):
-    return needs(recipe, *(one.output for one in recipe.inputs))
+    return needs(recipe, [one.output for one in recipe.inputs])
 
 
 def job_of(wildcards):

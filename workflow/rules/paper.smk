@@ -46,7 +46,7 @@ rule write_table:
 
 rule check_bounds:
     input:
-        key=stamp(RECIPES.bounds),
+        key=lambda wildcards: stamp(RECIPES.bounds),
     output:
         "results/evaluations/soft_projectors.json",
     log:
@@ -61,8 +61,8 @@ rule check_bounds:
 
 rule write_bounds_table:
     input:
-        key=stamp(RECIPES.bounds_table),
-        bounds=made_from(RECIPES.bounds_table),
+        key=lambda wildcards: stamp(RECIPES.bounds_table),
+        bounds=lambda wildcards: made_from(RECIPES.bounds_table),
     output:
         tex="results/tables/soft_projectors.tex",
         md="results/tables/soft_projectors.md",

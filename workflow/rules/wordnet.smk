@@ -5,7 +5,7 @@ rule build_hierarchy:
     input:
         key=lambda wildcards: stamp(RECIPES.hierarchy(wildcards.pos)),
         source=lambda wildcards: needs(
-            RECIPES.hierarchy(wildcards.pos), "data/sources/wordnet.json"
+            RECIPES.hierarchy(wildcards.pos), ["data/sources/wordnet.json"], wildcards
         ),
     output:
         graph="data/wordnet/{pos}.npz",
@@ -25,8 +25,8 @@ rule train_reconstruction:
         key=lambda wildcards: stamp(RECIPES.reconstruction_model(*job_of(wildcards))),
         data=lambda wildcards: needs(
             RECIPES.reconstruction_model(*job_of(wildcards)),
-            "data/wordnet/{pos}.npz",
-            "data/wordnet/{pos}.json",
+            ["data/wordnet/{pos}.npz", "data/wordnet/{pos}.json"],
+            wildcards,
         ),
     output:
         weights=f"{MODEL}/weights.safetensors",
@@ -54,10 +54,13 @@ rule evaluate_reconstruction:
         ),
         data=lambda wildcards: needs(
             RECIPES.reconstruction_evaluation(*job_of(wildcards)),
-            f"{MODEL}/settings.json",
-            f"{MODEL}/weights.safetensors",
-            f"{MODEL}/timing.json",
-            "data/wordnet/{pos}.npz",
+            [
+                f"{MODEL}/settings.json",
+                f"{MODEL}/weights.safetensors",
+                f"{MODEL}/timing.json",
+                "data/wordnet/{pos}.npz",
+            ],
+            wildcards,
         ),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.json",
@@ -80,9 +83,12 @@ rule list_ranks:
         key=lambda wildcards: stamp(RECIPES.reconstruction_ranks(*job_of(wildcards))),
         data=lambda wildcards: needs(
             RECIPES.reconstruction_ranks(*job_of(wildcards)),
-            f"{MODEL}/settings.json",
-            f"{MODEL}/weights.safetensors",
-            "data/wordnet/{pos}.npz",
+            [
+                f"{MODEL}/settings.json",
+                f"{MODEL}/weights.safetensors",
+                "data/wordnet/{pos}.npz",
+            ],
+            wildcards,
         ),
     output:
         "results/evaluations/reconstruction/{row}/{pos}/seed-{seed}.ranks.parquet",
