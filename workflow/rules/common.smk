@@ -10,6 +10,7 @@ from subspaces.keys import stamp
 from subspaces.paper import registry
 from subspaces.params import POS, load_params
 from subspaces.recipes import FIGURES, Recipes
+from subspaces.sources.registry import SOURCES
 
 PARAMS_FILE = Path(workflow.basedir) / "params.yaml"
 try:
@@ -17,6 +18,10 @@ try:
 except UserError as error:
     raise WorkflowError(str(error))
 RECIPES = Recipes(PARAMS)
+# all at once and before Snakemake looks: it remembers what it saw of a folder
+for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
+    stamp(recipe)
+
 MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
 
 # jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
