@@ -172,7 +172,8 @@ def paper_number(identifier: str) -> None:
     recipes = _recipes()
     recipe = recipes.number(identifier)
     evaluations = [Path(one.output) for one in recipe.inputs]
-    write_number(asdict(number(identifier)), recipes.params.scale, evaluations, Path(recipe.output), recipe.key, recipe.code_digest)
+    reason = recipes.reason_not_run(identifier)
+    write_number(asdict(number(identifier)), recipes.params.scale, evaluations, Path(recipe.output), recipe.key, recipe.code_digest, reason)
 
 
 @paper_app.command("bounds")

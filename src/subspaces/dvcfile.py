@@ -47,9 +47,7 @@ def _codes(recipes: Iterable[Recipe]) -> set[str]:
 
 
 def dvc_stages(recipes: Recipes) -> dict[str, Any]:
-    params = recipes.params
-    rows, seeds = list(params.reconstruction.models), params.reconstruction_budget.seeds
-    jobs = [(row, pos, seed) for row in rows for pos in POS for seed in seeds]
+    jobs = recipes.reconstruction_jobs
     models = [recipes.reconstruction_model(*job) for job in jobs]
     evaluations = [recipes.reconstruction_evaluation(*job) for job in jobs]
     graphs = [f"data/wordnet/{pos}.{kind}" for pos in POS for kind in ("npz", "json")]

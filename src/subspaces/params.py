@@ -66,6 +66,13 @@ class SomeTraining(Strict):
     trace_pull_from: float | None = Field(None, ge=0, le=1)
 
 
+class NotRun(Strict):
+    """Why a row is not run for a part of speech at some scale; null: it is run."""
+
+    nouns: str | None = Field(None, min_length=10)
+    verbs: str | None = Field(None, min_length=10)
+
+
 class RowTraining(Strict):
     """What a scale says for one row: for both parts of speech, and for each."""
 
@@ -120,6 +127,7 @@ class ReconstructionScale(Strict):
     subtree: Subtrees = Subtrees()
     all: SomeTraining = SomeTraining()
     rows: dict[str, RowTraining] = {}
+    not_run: dict[str, NotRun] = {}
 
 
 class ReconstructionScales(Strict):
@@ -137,9 +145,11 @@ class Reconstruction(Strict):
     @model_validator(mode="after")
     def _rows_exist(self) -> Reconstruction:
         for scale in SCALES:
-            for row in getattr(self.scales, scale).rows:
-                if row not in self.models:
-                    raise ValueError(f"scales.{scale}.rows.{row} is not one of the models ({', '.join(self.models)})")
+            budget = getattr(self.scales, scale)
+            for part in ("rows", "not_run"):
+                for row in getattr(budget, part):
+                    if row not in self.models:
+                        raise ValueError(f"scales.{scale}.{part}.{row} is not one of the models ({', '.join(self.models)})")
         return self
 
 
@@ -189,9 +199,16 @@ class Params(Strict):
 
     @model_validator(mode="after")
     def _figure_models_exist(self) -> Params:
-        if self.figures.rank_vs_descendants.model not in self.reconstruction.models:
+        model = self.figures.rank_vs_descendants.model
+        if model not in self.reconstruction.models:
             raise ValueError(f"figures.rank_vs_descendants.model is not one of {', '.join(self.reconstruction.models)}")
+        if self.not_run(model, "nouns"):
+            raise ValueError(f"figures.rank_vs_descendants.model: {model} is not run for nouns at this scale")
         return self
+
+    def not_run(self, row: str, pos: str) -> str | None:
+        """Why this row of the reconstruction table is not run at this scale, or None."""
+        return getattr(self.reconstruction_budget.not_run.get(row, NotRun()), pos)
 
     @property
     def job_threads(self) -> int:

@@ -18,7 +18,6 @@ from subspaces.params import POS, Params
 from subspaces.sources.registry import get
 
 FIGURES = ("overview", "rank_vs_descendants")
-MEASURES = ("map", "mr", "rho")  # columns of the reconstruction table, each for nouns and verbs
 _GEOMETRIES = "subspaces.wordnet.geometries"
 
 
@@ -49,6 +48,15 @@ class Recipes:
 
     # --- reconstruction ---------------------------------------------------------------------------------------------------
 
+    @property
+    def reconstruction_rows(self) -> list[tuple[str, str]]:
+        """(row, part of speech) of every model that is run at this scale."""
+        return [(row, pos) for row in self.params.reconstruction.models for pos in POS if not self.params.not_run(row, pos)]
+
+    @property
+    def reconstruction_jobs(self) -> list[tuple[str, str, int]]:
+        return [(*pair, seed) for pair in self.reconstruction_rows for seed in self.params.reconstruction_budget.seeds]
+
     def reconstruction_model(self, row: str, pos: str, seed: int) -> Recipe:
         job = self.params.reconstruction_job(row, pos)
         code = ("subspaces.wordnet.fit", f"{_GEOMETRIES}.{job['model']['geometry']}")
@@ -73,14 +81,22 @@ class Recipes:
     def evidence(self, identifier: str) -> tuple[Recipe, ...]:
         """The evaluations that a number is computed from; empty while its experiment does not exist."""
         entry = registry.number(identifier)
-        if entry.table == "reconstruction" and entry.row in self.params.reconstruction.models:
-            return self.reconstruction_evaluations(entry.row, entry.column.split("-")[0])
+        pos = entry.column.split("-")[0]
+        if entry.table == "reconstruction" and (entry.row, pos) in self.reconstruction_rows:
+            return self.reconstruction_evaluations(entry.row, pos)
         return ()
+
+    def reason_not_run(self, identifier: str) -> str | None:
+        """Why a number has no evaluations; None where it has."""
+        entry = registry.number(identifier)
+        if entry.table == "reconstruction":
+            return self.params.not_run(entry.row, entry.column.split("-")[0])
+        return f"the experiment behind table {entry.table} is not part of this version yet"
 
     def number(self, identifier: str) -> Recipe:
         entry = registry.number(identifier)
         settings = {"id": identifier, "scale": self.params.scale, "paper": {"value": entry.value, "sd": entry.sd}}
-        settings |= {"unit": entry.unit, "better": entry.better}
+        settings |= {"unit": entry.unit, "better": entry.better, "reason": self.reason_not_run(identifier)}
         return Recipe(f"results/numbers/{identifier}.json", settings, ("subspaces.paper.numbers",), self.evidence(identifier))
 
     def table(self, name: str) -> Recipe:
@@ -116,8 +132,7 @@ class Recipes:
 
     def everything(self) -> list[Recipe]:
         """All recipes, those before that others are made from."""
-        rows, seeds = self.params.reconstruction.models, self.params.reconstruction_budget.seeds
-        jobs = [(row, pos, seed) for row in rows for pos in POS for seed in seeds]
+        jobs = self.reconstruction_jobs
         return [
             self.source("wordnet"),
             *(self.hierarchy(pos) for pos in POS),

@@ -42,7 +42,8 @@ def make(tmp_path, *evaluations: dict, identifier: str = IDENTIFIER, scale: str 
         paths.append(tmp_path / f"evaluation-{place}.json")
         paths[-1].write_text(json.dumps(content))
     out = tmp_path / f"results/numbers/{identifier}.json"
-    write_number(asdict(number(identifier)), scale, paths, out, "a" * 64, "b" * 64)
+    reason = None if evaluations else f"no experiment for {identifier}"
+    write_number(asdict(number(identifier)), scale, paths, out, "a" * 64, "b" * 64, reason)
     return json.loads(out.read_text())
 
 

@@ -17,8 +17,10 @@ from subspaces.paper.verdicts import verdict
 METRICS = {"map": "map", "mr": "mr", "rho": "rho"}
 
 
-def write_number(paper: dict[str, Any], scale: str, evaluations: list[Path], out: Path, key: str, code: str) -> dict[str, Any]:
-    """`paper` is the registry's row as a mapping; without evaluations the number is `not run`, and says so."""
+def write_number(
+    paper: dict[str, Any], scale: str, evaluations: list[Path], out: Path, key: str, code: str, reason: str | None
+) -> dict[str, Any]:
+    """`paper` is the registry's row as a mapping; without evaluations the number is `not run`, for the `reason` given."""
     base = {
         "id": paper["id"],
         "table": paper["table"],
@@ -39,7 +41,7 @@ def write_number(paper: dict[str, Any], scale: str, evaluations: list[Path], out
             "sd": None,
             "n": 0,
             "verdict": "not run",
-            "reason": f"the experiment behind table {paper['table']} is not part of this version yet",
+            "reason": reason,
             "sample": False,
             "seeds": [],
             "settings": None,

@@ -33,4 +33,6 @@ class EuclideanGeometry(VectorGeometry):
         return -torch.sqrt(squared.clamp_min(1e-12))
 
     def generality(self) -> Tensor:
-        return -self.table.norm(dim=-1)
+        """By distance general nodes lie in the middle; by inner product they are the long ones, which score high with many."""
+        norm = self.table.norm(dim=-1)
+        return norm if self.score == "inner" else -norm
