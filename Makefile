@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml workflow/install.sh
 run: setup ## the whole graph at quick scale in runs/quick, then a summary; never touches results/
 	@mkdir -p $(QUICK); began=$$(date +%s); \
 	snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) --quiet rules && \
-	cd $(QUICK) && subspaces --params ../../params.yaml --scale quick summary --seconds $$(( $$(date +%s) - began ))
+	subspaces summary --folder $(QUICK) --seconds $$(( $$(date +%s) - began ))
 
 test: setup ## every test and check
 	@bash .ci/checks.sh

@@ -225,11 +225,14 @@ def paper_figure(name: str) -> None:
 
 
 @app.command()
-def summary(seconds: Annotated[float | None, typer.Option(help="Time used, to show at the end.")] = None) -> None:
+def summary(
+    folder: Annotated[Path, typer.Option(help="Where the results are.")] = Path(),
+    seconds: Annotated[float | None, typer.Option(help="Time used, to show at the end.")] = None,
+) -> None:
     """Show each table: our numbers beside the paper's, verdicts, scale, where the files are."""
     from subspaces.paper.summary import summarise
 
-    typer.echo(summarise(Path(), seconds))
+    typer.echo(summarise(folder, seconds))
 
 
 @paper_app.command("readme")
@@ -271,8 +274,9 @@ def dvc_yaml(
 @app.command()
 def status() -> None:
     """List the outputs that are not current, without running anything."""
-    stale = [one.output for one in _recipes().everything() if not one.is_built()]
-    typer.echo("\n".join(stale) if stale else "everything is current")
+    recipes = _recipes().everything()
+    wanted = [one.output for one in recipes if not one.is_built()]
+    typer.echo("\n".join([*wanted, f"{len(wanted)} of {len(recipes)} outputs are not current"]) if wanted else "everything is current")
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -29,13 +28,11 @@ def summarise(folder: Path, seconds: float | None = None) -> str:
         rows = read_json(bounds)["rows"]
         holding = sum(row["holds"] for row in rows if row["expected_to_hold"])
         expected = sum(row["expected_to_hold"] for row in rows)
-        lines += ["", f"Table 1  soft_projectors: {holding} of {expected} bounds hold numerically (results/tables/soft_projectors.md)"]
+        lines += ["", f"Table 1  soft_projectors: {holding} of {expected} bounds hold numerically"]
     if waiting:
         lines += ["", "Tables whose experiments are still to come:", *waiting]
     lines += ["", "Numbers: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common())]
-    where = os.path.relpath(folder.resolve())
-    places = [part if where == "." else f"{folder.resolve().name}/{part}" for part in ("results/tables", "results/numbers", "figures")]
-    lines.append("Files:   " + ", ".join(places))
+    lines.append("Files:   " + ", ".join(str(folder / part) for part in ("results/tables", "results/numbers", "figures")))
     if seconds is not None:
         lines.append(f"Time:    {int(seconds // 60)} min {int(seconds % 60)} s")
     return "\n".join(lines)
