@@ -127,7 +127,9 @@ def test_rows_are_json(rows):
 
 
 def test_tables(rows):
-    markdown = soft_projectors_table(rows, "md").splitlines()
+    text = soft_projectors_table(rows, "md")
+    assert all(row.note in text for row in rows)
+    markdown = [line for line in text.splitlines() if line.startswith("|")]
     assert len(markdown) == len(rows) + 2
     assert {line.count("|") for line in markdown} == {8}
     assert "broken, as expected" in markdown[-1]

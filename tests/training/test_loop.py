@@ -19,8 +19,8 @@ from subspaces.training import checkpoint as checkpoint_module
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.loop import Outcome, generator_for, train
 from subspaces.training.progress import ConsoleProgress, Silent
-from training import jobs
-from wordnet.toys import DIMS, SETTINGS, make_task, random_tree
+from tests.training import jobs
+from tests.wordnet.toys import DIMS, SETTINGS, make_task, random_tree
 
 KEY = "k" * 64
 ALWAYS = 1e-9  # seconds between checkpoints: one after every step

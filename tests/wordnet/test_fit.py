@@ -19,7 +19,7 @@ from subspaces.wordnet.evaluate import evaluate_reconstruction, load_model, writ
 from subspaces.wordnet.fit import fit_reconstruction, graph_of
 from subspaces.wordnet.graph import Hierarchy
 from subspaces.wordnet.reconstruction import Reconstruction
-from wordnet.toys import DIMS, SETTINGS, binary_tree, random_tree
+from tests.wordnet.toys import DIMS, SETTINGS, binary_tree, random_tree
 
 KEY = "a" * 64
 RECORD = {"data": {"sample": False}}

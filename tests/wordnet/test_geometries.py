@@ -10,7 +10,7 @@ import torch
 from subspaces.errors import UserError
 from subspaces.training.loop import generator_for
 from subspaces.wordnet.geometries.base import Geometry, geometry_names, make_geometry
-from wordnet.toys import DIMS, make_task, random_tree, run_task
+from tests.wordnet.toys import DIMS, make_task, random_tree, run_task
 
 ROWS = torch.tensor([7, 2, 9, 4, 0])
 ANCHORS = torch.tensor([0, 3, 0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from subspaces.errors import UserError
 from subspaces.files import sha256_file
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
-from wordnet.toys import binary_tree, random_dag, random_tree
+from tests.wordnet.toys import binary_tree, random_dag, random_tree
 
 
 @st.composite

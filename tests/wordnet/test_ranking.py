@@ -14,7 +14,7 @@ from subspaces.errors import UserError
 from subspaces.wordnet.geometries.base import make_geometry
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
 from subspaces.wordnet.ranking import descendant_lists, evaluate_generality, evaluate_ranking, rank_block
-from wordnet.toys import binary_tree, random_dag, random_tree
+from tests.wordnet.toys import binary_tree, random_dag, random_tree
 
 
 class Table:

@@ -11,7 +11,7 @@ from subspaces.training.loop import generator_for
 from subspaces.wordnet.ranking import evaluate_generality, evaluate_ranking
 from subspaces.wordnet.reconstruction import info_nce
 from subspaces.wordnet.sampling import Batch, Links, Shared
-from wordnet.toys import SETTINGS, binary_tree, make_task, random_dag, random_tree, run_task
+from tests.wordnet.toys import SETTINGS, binary_tree, make_task, random_dag, random_tree, run_task
 
 
 def reference(scores: torch.Tensor, function) -> tuple[torch.Tensor, torch.Tensor]:

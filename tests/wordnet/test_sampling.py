@@ -9,7 +9,7 @@ from subspaces.errors import UserError
 from subspaces.training.loop import generator_for
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
 from subspaces.wordnet.sampling import Links, PerEdge, Shared, make_sampler
-from wordnet.toys import binary_tree, linked, random_dag, random_tree
+from tests.wordnet.toys import binary_tree, linked, random_dag, random_tree
 
 GRAPHS = [random_dag(25, seed, 40) for seed in range(4)] + [random_tree(30, 1)]
 
