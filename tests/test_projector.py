@@ -198,7 +198,7 @@ def test_the_parts_that_training_uses(n: int) -> None:
     assert worst(K, torch.eye(6, dtype=torch.float64) - P) < 1e-15
     G = torch.randn(4, 6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     G = G + G.mT
-    assert worst(gradient(K, K @ X, G, LAM), gradients(X, LAM, G, textbook)) < 1e-11
+    assert worst(gradient(K, K @ X, G * (2 / LAM)), gradients(X, LAM, G, textbook)) < 1e-11
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

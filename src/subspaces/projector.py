@@ -21,8 +21,8 @@ _SAFE_ROUNDING = 1e-6
 _SMALL = 32
 
 
-def inverse_spd(matrix: Tensor) -> Tensor:
-    """Inverse of symmetric positive definite matrices (…, d, d).
+def inverse_spd(matrix: Tensor, out: Tensor | None = None) -> Tensor:
+    """Inverse of symmetric positive definite matrices (…, d, d), in a new tensor or in `out`.
 
     Up to d = 32 by Cholesky, A⁻¹ = L⁻ᵀL⁻¹. Larger ones are halved by the Schur complement: nearly all the work then is batched
     products, which run several times faster than factorisations of many small matrices.
@@ -32,14 +32,14 @@ def inverse_spd(matrix: Tensor) -> Tensor:
         factor = torch.linalg.cholesky(matrix)
         identity = torch.eye(d, dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
         inverse_factor = torch.linalg.solve_triangular(factor, identity, upper=False)
-        return inverse_factor.mT @ inverse_factor
+        return torch.matmul(inverse_factor.mT, inverse_factor, out=out)
     h = d // 2
     upper, corner, lower = matrix[..., :h, :h], matrix[..., :h, h:], matrix[..., h:, h:]
     upper_inverse = inverse_spd(upper)
     mixed = upper_inverse @ corner
     schur_inverse = inverse_spd(lower - corner.mT @ mixed)
     off_diagonal = (mixed @ schur_inverse).neg_()
-    inverse = torch.empty_like(matrix)
+    inverse = torch.empty_like(matrix) if out is None else out
     torch.sub(upper_inverse, off_diagonal @ mixed.mT, out=inverse[..., :h, :h])
     inverse[..., :h, h:] = off_diagonal
     inverse[..., h:, :h] = off_diagonal.mT
@@ -47,11 +47,13 @@ def inverse_spd(matrix: Tensor) -> Tensor:
     return inverse
 
 
-def complement(X: Tensor, lam: float) -> Tensor:
-    """K = I − P = λ(XXᵀ+λI)⁻¹ of X (…, d, n): the projector of the negation."""
-    gram = X @ X.mT
-    gram.diagonal(dim1=-2, dim2=-1).add_(lam)
-    return inverse_spd(gram).mul_(lam)
+def complement(X: Tensor, lam: float, out: Tensor | None = None) -> Tensor:
+    """K = I − P = λ(XXᵀ+λI)⁻¹ = (I + XXᵀ/λ)⁻¹ of X (…, d, n): the projector of the negation; in a new tensor or in `out`."""
+    d, n = X.shape[-2:]
+    flat = X.reshape(-1, d, n)
+    identity = torch.eye(d, dtype=X.dtype, device=X.device).expand(len(flat), d, d)
+    gram = torch.baddbmm(identity, flat, flat.mT, alpha=1.0 / lam)
+    return inverse_spd(gram.view(*X.shape[:-2], d, d), out)
 
 
 def projector_of(K: Tensor) -> Tensor:
@@ -61,9 +63,9 @@ def projector_of(K: Tensor) -> Tensor:
     return P
 
 
-def gradient(K: Tensor, KX: Tensor, G: Tensor, lam: float) -> Tensor:
-    """∂L/∂X (…, d, n) from K, K·X and a symmetric G = ∂L/∂P."""
-    return (K @ (G @ KX)).mul_(2.0 / lam)
+def gradient(K: Tensor, KX: Tensor, G: Tensor) -> Tensor:
+    """∂L/∂X (…, d, n) from K, K·X and G = (2/λ)·∂L/∂P, symmetric: the caller scales where there are fewer numbers to scale."""
+    return K @ (G @ KX)
 
 
 class _SoftProjector(torch.autograd.Function):

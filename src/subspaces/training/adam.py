@@ -12,6 +12,7 @@ from torch import Tensor
 
 # Rows are updated in slices of about this many numbers, so that weights, moments and gradient of a slice stay in the cache.
 _SLICE = 1 << 17
+_ON_GPU = 256  # times as many, where the cache plays no part and starting a kernel costs more than its work
 
 
 class LazyAdam:
@@ -52,4 +53,5 @@ class LazyAdam:
 
 def slice_width(weights: Tensor) -> int:
     """Rows of a table (N, …) that are worked on together."""
-    return max(1, _SLICE // max(1, weights[0].numel()))
+    size = _SLICE if weights.device.type == "cpu" else _SLICE * _ON_GPU
+    return max(1, size // max(1, weights[0].numel()))

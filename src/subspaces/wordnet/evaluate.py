@@ -23,14 +23,14 @@ from subspaces.wordnet.graph import Hierarchy
 from subspaces.wordnet.ranking import evaluate_generality, evaluate_ranking
 
 
-def load_model(folder: Path, graph_path: Path) -> tuple[dict[str, Any], Hierarchy, Geometry]:
+def load_model(folder: Path, graph_path: Path, device: str = "cpu") -> tuple[dict[str, Any], Hierarchy, Geometry]:
     """(settings, hierarchy, geometry with its weights) of a trained model; damaged weights are refused."""
     settings = read_json(folder / "settings.json")
     weights = folder / "weights.safetensors"
     if not weights.exists() or sha256_file(weights) != settings["weights_sha256"]:
         raise UserError(f"{weights} is damaged or missing: delete {folder} and train again (same command).")
     graph = graph_of(settings, graph_path, settings["data"]["sample"])
-    geometry = geometry_of(settings, graph.nodes)
+    geometry = geometry_of(settings, graph.nodes, device)
     with safe_open(weights, framework="pt") as content:
         for name, tensor in geometry.weights().items():
             tensor.copy_(content.get_tensor(name))
@@ -38,14 +38,21 @@ def load_model(folder: Path, graph_path: Path) -> tuple[dict[str, Any], Hierarch
 
 
 def evaluate_reconstruction(
-    folder: Path, graph_path: Path, out: Path, key: str, threads: int, tick: Callable[[int, int], None], extra: dict[str, Any]
+    folder: Path,
+    graph_path: Path,
+    out: Path,
+    key: str,
+    threads: int,
+    tick: Callable[[int, int], None],
+    extra: dict[str, Any],
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """MR, mAP, edge-MRR and the variants of ρ of one model, with all that is needed to trace them."""
     set_threads(threads)
-    settings, graph, geometry = load_model(folder, graph_path)
+    settings, graph, geometry = load_model(folder, graph_path, device)
     began = time.monotonic()
     metrics = evaluate_ranking(geometry, graph, tick=tick)
-    generality = geometry.generality()
+    generality = geometry.generality().cpu()
     metrics |= evaluate_generality(generality.double().numpy(), graph)
     metrics["generality_mean"] = float(generality.mean())
     timing = read_json(folder / "timing.json")
@@ -63,7 +70,8 @@ def evaluate_reconstruction(
             "threads": threads,
             "train_threads": timing["threads"],
             "torch": torch.__version__,
-            "cuda": torch.cuda.is_available(),
+            "device": device,
+            "train_device": timing["device"],
         },
     }
     write_json(out, result)

@@ -21,9 +21,9 @@ def graph_of(job: dict[str, Any], path: Path, sample: bool) -> Hierarchy:
     return graph.subtree(job["subtree"]) if job["subtree"] and not sample else graph
 
 
-def geometry_of(job: dict[str, Any], nodes: int) -> Geometry:
+def geometry_of(job: dict[str, Any], nodes: int, device: str = "cpu") -> Geometry:
     options = dict(job["model"])
-    return make_geometry(options.pop("geometry"), nodes, options.pop("dim"), start=job["training"]["start"], **options)
+    return make_geometry(options.pop("geometry"), nodes, options.pop("dim"), device, start=job["training"]["start"], **options)
 
 
 def fit_reconstruction(
@@ -38,12 +38,13 @@ def fit_reconstruction(
     checkpoint_seconds: float = 600.0,
     checkpoint_epochs: int = 0,
     record: dict[str, Any] | None = None,
+    device: str = "cpu",
 ) -> dict[str, Any]:
     """Train to the end, resuming where a killed run was; returns what went into settings.json."""
     if not len(graph.ancestors):
         raise UserError("no node of this hierarchy has an ancestor: there is nothing to learn.")
     set_threads(threads)
-    geometry = geometry_of(job, graph.nodes)
+    geometry = geometry_of(job, graph.nodes, device)
     task = Reconstruction(graph, geometry, job["training"])
     outcome = train(
         task,
@@ -60,7 +61,10 @@ def fit_reconstruction(
         writer = csv.DictWriter(handle, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(outcome.history)
-    write_json(out / "timing.json", {"seconds": round(outcome.seconds, 1), "threads": threads, "resumed": outcome.resumed_from > 0})
+    write_json(
+        out / "timing.json",
+        {"seconds": round(outcome.seconds, 1), "threads": threads, "device": device, "resumed": outcome.resumed_from > 0},
+    )
     settings = {
         "key": key,
         "seed": seed,

@@ -113,7 +113,7 @@ def evaluate_ranking(
     ranks, filtered, precisions = [], [], []
     for start in range(0, len(sources), block):
         some = sources[start : start + block]
-        scores = geometry.score_block(everyone[torch.from_numpy(some)], everyone)
+        scores = geometry.score_block(everyone[torch.from_numpy(some).to(everyone.device)], everyone).cpu()
         if not bool(torch.isfinite(scores).all()):
             raise UserError("the model gives scores that are NaN or infinite, which would rank everything first: train it again.")
         result = rank_block(scores, some, graph, below)

@@ -77,7 +77,7 @@ class Reconstruction:
 
     def step(self, epoch: int, step: int, generator: Generator) -> dict[str, float]:
         edges = self.edges[self.order[step * self.batch : (step + 1) * self.batch]]
-        batch = self.sampler.draw(edges[:, 0], edges[:, 1], generator)
+        batch = self.sampler.draw(edges[:, 0], edges[:, 1], generator).to(self.geometry.device)
         lr, pull = self.learning_rate(epoch, step), self.trace_pull(epoch, step)
         opened = self.geometry.open(batch.rows)
         scores = self.geometry.scores(opened, batch.anchors, batch.candidates)

@@ -29,6 +29,12 @@ class Batch:
     positive: Tensor | None = None
     excluded: Tensor | None = None
 
+    def to(self, device: torch.device) -> Batch:
+        """The same batch where the geometry is; drawing it is work for the host."""
+        if device.type == "cpu":
+            return self
+        return Batch(*(None if one is None else one.to(device) for one in vars(self).values()))
+
 
 class Links:
     """Answers "are u and v linked in the closure?" for many pairs at once."""

@@ -25,8 +25,8 @@ class Geometry(ABC):
         if "name" in cls.__dict__:
             GEOMETRIES[cls.name] = cls
 
-    def __init__(self, nodes: int, dim: int):
-        self.nodes, self.dim = nodes, dim
+    def __init__(self, nodes: int, dim: int, device: torch.device | str = "cpu"):
+        self.nodes, self.dim, self.device = nodes, dim, torch.device(device)
 
     @abstractmethod
     def initialise(self, generator: Generator) -> None:
@@ -78,9 +78,13 @@ class VectorGeometry(Geometry):
 
     dtype: ClassVar[torch.dtype] = torch.float32
 
-    def __init__(self, nodes: int, dim: int, width: int | None = None):
-        super().__init__(nodes, dim)
-        self.table = torch.zeros(nodes, width or dim, dtype=self.dtype)
+    def __init__(self, nodes: int, dim: int, width: int | None = None, device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, device)
+        self.table = torch.zeros(nodes, width or dim, dtype=self.dtype, device=self.device)
+
+    def blank(self) -> Tensor:
+        """A table in the host's memory, for the random start: a generator gives the same numbers whatever the device."""
+        return torch.empty(self.table.shape, dtype=self.dtype)
 
     def weights(self) -> dict[str, Tensor]:
         return {"table": self.table}
@@ -122,7 +126,7 @@ def geometry_names() -> list[str]:
     return sorted(module.name for module in iter_modules(package.__path__) if module.name != "base")
 
 
-def make_geometry(name: str, nodes: int, dim: int, **options: Any) -> Geometry:
+def make_geometry(name: str, nodes: int, dim: int, device: torch.device | str = "cpu", **options: Any) -> Geometry:
     """A geometry by its name, which is its module's; `options` that it does not know are an error, not ignored."""
     if name not in geometry_names():
         raise UserError(f"unknown geometry {name!r}: choose one of {', '.join(geometry_names())}.")
@@ -132,4 +136,4 @@ def make_geometry(name: str, nodes: int, dim: int, **options: Any) -> Geometry:
     if unknown:
         known = ", ".join(sorted(kind.options))
         raise UserError(f"geometry {name} has no setting {', '.join(sorted(unknown))}: it knows {known}.")
-    return kind(nodes, dim, **options)
+    return kind(nodes, dim, device=device, **options)

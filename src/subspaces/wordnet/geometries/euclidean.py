@@ -14,15 +14,15 @@ class EuclideanGeometry(VectorGeometry):
     name = "euclidean"
     options = frozenset({"start", "score"})
 
-    def __init__(self, nodes: int, dim: int, start: float = 1e-2, score: str = "distance"):
-        super().__init__(nodes, dim)
+    def __init__(self, nodes: int, dim: int, start: float = 1e-2, score: str = "distance", device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, device=device)
         if score not in ("distance", "inner"):
             raise UserError(f"unknown Euclidean score {score!r}: use distance or inner.")
         self.start, self.score = start, score
         self.optimiser = LazyAdam(self.table)
 
     def initialise(self, generator: Generator) -> None:
-        self.table.normal_(0.0, self.start, generator=generator)
+        self.table.copy_(self.blank().normal_(0.0, self.start, generator=generator))
         self.optimiser.reset()
 
     def score_matrix(self, one: Tensor, other: Tensor) -> Tensor:

@@ -15,14 +15,14 @@ class LorentzGeometry(VectorGeometry):
     options = frozenset({"start", "max_step"})
     dtype = torch.float64
 
-    def __init__(self, nodes: int, dim: int, start: float = 1e-3, max_step: float = 1.0):
-        super().__init__(nodes, dim, width=dim + 1)
+    def __init__(self, nodes: int, dim: int, start: float = 1e-3, max_step: float = 1.0, device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, width=dim + 1, device=device)
         self.start = start
-        self.manifold = geoopt.Lorentz(k=1.0)
+        self.manifold = geoopt.Lorentz(k=1.0).to(self.device)
         self.optimiser = RiemannianSGD(self.table, self.manifold, max_step=max_step)
 
     def initialise(self, generator: Generator) -> None:
-        self.table.uniform_(-self.start, self.start, generator=generator)
+        self.table.copy_(self.blank().uniform_(-self.start, self.start, generator=generator))
         self.table.copy_(self.manifold.projx(self.table))
 
     def score_matrix(self, one: Tensor, other: Tensor) -> Tensor:

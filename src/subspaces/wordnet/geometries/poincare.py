@@ -17,13 +17,13 @@ class PoincareGeometry(VectorGeometry):
     options = frozenset({"start"})
     dtype = torch.float64
 
-    def __init__(self, nodes: int, dim: int, start: float = 1e-4):
-        super().__init__(nodes, dim)
+    def __init__(self, nodes: int, dim: int, start: float = 1e-4, device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, device=device)
         self.start = start
-        self.optimiser = RiemannianSGD(self.table, geoopt.PoincareBall(c=1.0))
+        self.optimiser = RiemannianSGD(self.table, geoopt.PoincareBall(c=1.0).to(self.device))
 
     def initialise(self, generator: Generator) -> None:
-        self.table.uniform_(-self.start, self.start, generator=generator)
+        self.table.copy_(self.blank().uniform_(-self.start, self.start, generator=generator))
 
     def score_matrix(self, one: Tensor, other: Tensor) -> Tensor:
         left, right = one.square().sum(-1), other.square().sum(-1)

@@ -13,12 +13,13 @@ from subspaces.training.adam import LazyAdam, slice_width
 from subspaces.wordnet.geometries.base import Geometry
 
 _FEW = 4  # anchors whose candidates are gathered together: they stay in the cache
+_WIDE = 4  # slices of the optimiser that are inverted together: the many small products of an inverse want more matrices than that
 
 
 @dataclass
 class _Opened:
     rows: Tensor
-    K: list[Tensor]  # in slices that stay in the cache, here and in the update
+    K: Tensor  # (M, d, d) complements
     half: Tensor  # (M, d(d+1)/2) upper triangles of the projectors
 
 
@@ -26,20 +27,22 @@ class SubspaceGeometry(Geometry):
     name = "subspace"
     options = frozenset({"vectors", "lam", "start"})
 
-    def __init__(self, nodes: int, dim: int, vectors: int = 0, lam: float = 0.2, start: float = 1e-4):
-        super().__init__(nodes, dim)
+    def __init__(self, nodes: int, dim: int, vectors: int = 0, lam: float = 0.2, start: float = 1e-4, device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, device)
         self.vectors, self.lam, self.start = vectors or dim, lam, start
-        self.X = torch.zeros(nodes, dim, self.vectors)
+        self.X = torch.zeros(nodes, dim, self.vectors, device=self.device)
         self.optimiser: LazyAdam | None = None
-        above = torch.triu_indices(dim, dim)
+        above = torch.triu_indices(dim, dim, device=self.device)
         self._upper = above[0] * dim + above[1]  # from a flat matrix to its half-vector, and back by _full
-        self._weight = torch.where(above[0] == above[1], 1.0, 2.0)
-        place = torch.empty(dim, dim, dtype=torch.int64)
-        place[above[0], above[1]] = place[above[1], above[0]] = torch.arange(len(self._upper))
+        self._identity = (above[0] == above[1]).to(self.X.dtype)  # as a half-vector
+        self._weight = 2.0 - self._identity
+        place = torch.empty(dim, dim, dtype=torch.int64, device=self.device)
+        place[above[0], above[1]] = place[above[1], above[0]] = torch.arange(len(self._upper), device=self.device)
         self._full = place.flatten()
 
     def initialise(self, generator: Generator) -> None:
-        self.X.normal_(0.0, self.start, generator=generator)
+        for some in self.X.split(max(1, (1 << 28) // self.X[0].numel())):
+            some.copy_(torch.empty(some.shape).normal_(0.0, self.start, generator=generator))
         if self.optimiser is not None:
             self.optimiser.reset()
 
@@ -52,10 +55,12 @@ class SubspaceGeometry(Geometry):
         return {"X": self.X}
 
     def open(self, rows: Tensor) -> _Opened:
-        K, half, width = [], self.X.new_empty(len(rows), len(self._upper)), slice_width(self.X)
-        for some, out in zip(rows.split(width), half.split(width), strict=True):
-            K.append(complement(self.X.index_select(0, some), self.lam))
-            torch.index_select(projector_of(K[-1]).flatten(1), 1, self._upper, out=out)
+        width = _WIDE * slice_width(self.X)
+        K, half = self.X.new_empty(len(rows), self.dim, self.dim), self.X.new_empty(len(rows), len(self._upper))
+        for some, into, out in zip(rows.split(width), K.split(width), half.split(width), strict=True):
+            complement(self.X.index_select(0, some), self.lam, out=into)
+            torch.index_select(into.flatten(1), 1, self._upper, out=out)
+            torch.sub(self._identity, out, out=out)  # P = I − K
         return _Opened(rows, K, half)
 
     def scores(self, opened: _Opened, anchors: Tensor, candidates: Tensor | None) -> Tensor:
@@ -66,27 +71,31 @@ class SubspaceGeometry(Geometry):
         return torch.cat([(opened.half[some] @ one[:, :, None])[:, :, 0] for some, one in parts])
 
     def update(self, opened: _Opened, anchors: Tensor, candidates: Tensor | None, upstream: Tensor, lr: float, pull: float) -> None:
-        count, width = len(opened.rows), slice_width(self.X)
+        count, width, scale = len(opened.rows), slice_width(self.X), 2.0 / self.lam
         # A loss that sees scores only has ∂L/∂P_m = Σ_k (C + Cᵀ)_{mk} P_k with C the upstream gradient laid out over all pairs.
+        # Few pairs: summed over the full matrices, as Σ_k c_k I − Σ_k c_k K_k. All pairs: over the half-vectors, which are half the work.
         if candidates is None:
-            pairs = upstream.new_zeros(count, count).index_add_(0, anchors, upstream)
-            halves = ((pairs + pairs.T) @ opened.half).split(width)
+            pairs = upstream.new_zeros(count, count).index_add_(0, anchors, upstream, alpha=scale)
+            sums = ((pairs + pairs.T) @ opened.half).split(width)
+            parts = (half.index_select(1, self._full) for half in sums)
+            identity = upstream.new_zeros(count)
         else:
             one = anchors[:, None].expand_as(candidates).reshape(-1)
-            other, value = candidates.reshape(-1), upstream.reshape(-1)
+            other, value = candidates.reshape(-1), upstream.reshape(-1) * -scale
             index = torch.stack([torch.cat([one, other]), torch.cat([other, one])])
             pairs = torch.sparse_coo_tensor(index, torch.cat([value, value]), (count, count), check_invariants=False).coalesce()
-            halves = (part @ opened.half for part in _slices(pairs, width))
+            flat = opened.K.flatten(1)
+            parts = (part @ flat for part in _slices(pairs, width))
+            identity = upstream.new_zeros(count).index_add_(0, index[0], torch.cat([value, value]), alpha=-1)
 
         # the mean trace of the anchors, the specific ends of the edges, is part of the loss
-        share = torch.bincount(anchors, minlength=count).to(self.X.dtype).mul_(pull / len(anchors))
+        identity.index_add_(0, anchors, upstream.new_ones(len(anchors)), alpha=scale * pull / len(anchors))
 
         def gradients() -> Iterator[tuple[Tensor, Tensor]]:
-            parts = zip(opened.rows.split(width), opened.K, halves, share.split(width), strict=True)
-            for some, K, half, pulled in parts:
-                G = half.index_select(1, self._full).view(-1, self.dim, self.dim)
-                G.diagonal(dim1=-2, dim2=-1).add_(pulled[:, None])
-                yield some, gradient(K, K @ self.X.index_select(0, some), G, self.lam)
+            for some, K, part, diagonal in zip(opened.rows.split(width), opened.K.split(width), parts, identity.split(width), strict=True):
+                G = part.view(-1, self.dim, self.dim)
+                G.diagonal(dim1=-2, dim2=-1).add_(diagonal[:, None])
+                yield some, gradient(K, K @ self.X.index_select(0, some), G)
 
         self.optimiser.step_in_parts(gradients(), lr)
 
@@ -97,7 +106,7 @@ class SubspaceGeometry(Geometry):
     def features(self, rows: slice) -> Tensor:
         """Half-vectors (m, d(d+1)/2), √2 off the diagonal: the same inner products from half the numbers (PROTOCOL §1)."""
         P = self.projectors(rows)
-        above = torch.triu_indices(self.dim, self.dim, 1)
+        above = torch.triu_indices(self.dim, self.dim, 1, device=self.device)
         half = P[:, above[0], above[1]].mul_(2**0.5)
         return torch.cat([P.diagonal(dim1=-2, dim2=-1), half], dim=1)
 
@@ -112,7 +121,7 @@ class SubspaceGeometry(Geometry):
 def _slices(pairs: Tensor, width: int) -> Iterator[Tensor]:
     """Some rows at a time of a coalesced sparse matrix (M, M), as CSR."""
     (line, column), value, count = pairs.indices(), pairs.values(), len(pairs)
-    starts = torch.searchsorted(line, torch.arange(count + 1))
+    starts = torch.searchsorted(line, torch.arange(count + 1, device=line.device))
     for first in range(0, count, width):
         bounds = starts[first : first + width + 1]
         begin, end = int(bounds[0]), int(bounds[-1])
