@@ -1,0 +1,58 @@
+"""Hyperbolic disk embeddings (Suzuki et al. 2019): energy d(x_p, x_c) − r_p + r_c, at most 0 when the parent's ball holds the child's.
+
+Centres are points of the Poincaré ball of dimension dim − 1, the last column is the radius, which may be negative: so dim numbers per node.
+As in the authors' code the centres come from a Poincaré embedding: the phase "start".
+"""
+
+from __future__ import annotations
+
+import geoopt
+import torch
+from torch import Generator, Tensor
+
+from subspaces.errors import UserError
+from subspaces.wordnet.entailment.base import VectorEntailment
+from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_unit
+
+SHRINK = 0.7  # of the centres of the start, as in the authors' code
+
+
+class DiskEntailment(VectorEntailment):
+    name = "disk"
+    options = frozenset({"start", "optimiser"})
+
+    def __init__(self, nodes: int, dim: int, start: float = 1e-4, optimiser: str = "sgd", device: torch.device | str = "cpu"):
+        super().__init__(nodes, dim, device=device)
+        if dim < 2:
+            raise UserError(f"a disk needs a centre and a radius: dim must be at least 2, not {dim}.")
+        self.start = start
+        self.ball = geoopt.PoincareBall(c=1.0).to(self.device)
+        self.optimiser = Descent(self.table, self._unit, self._move, optimiser)
+        self.begin_phase("main")
+
+    def initialise(self, generator: Generator) -> None:
+        self.table.copy_(self.blank().uniform_(-self.start, self.start, generator=generator))
+        self.table[:, -1] = 0.0
+        self.optimiser.reset()
+
+    def begin_phase(self, phase: str) -> None:
+        self.phase = phase
+
+    def enter_main(self) -> None:
+        self.table[:, :-1] *= SHRINK
+        self.optimiser.reset()
+
+    def _unit(self, points: Tensor) -> Tensor:
+        unit = torch.ones_like(points)
+        unit[:, :-1] = ball_unit(points[:, :-1])
+        return unit
+
+    def _move(self, points: Tensor, direction: Tensor) -> Tensor:
+        return torch.cat([self.ball.expmap(points[:, :-1], direction[:, :-1]), points[:, -1:] + direction[:, -1:]], dim=1)
+
+    def directed(self, child: Tensor, parent: Tensor) -> Tensor:
+        closeness = -ball_distance(child[..., :-1], parent[..., :-1])
+        return closeness if self.phase == "start" else closeness + parent[..., -1] - child[..., -1]
+
+    def generality(self) -> Tensor:
+        return self.table[:, -1]
