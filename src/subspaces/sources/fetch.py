@@ -6,6 +6,7 @@ and the folder renamed into place, so a broken, wrong or interrupted download is
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -145,10 +146,22 @@ def check(path: Path, file: SourceFile) -> str | None:
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         return f"it has {size} bytes instead of {file.size}"
+    if file.sha256 is None and file.git_blob is not None:
+        found = git_blob(path)
+        return None if found == file.git_blob else f"as a git blob it is {found[:12]}… instead of {file.git_blob[:12]}…"
     if file.sha256 is None:
         return "its sha256 is not known yet, so it cannot be trusted"
     found = sha256_file(path)
     return None if found == file.sha256 else f"its sha256 is {found[:12]}… instead of {file.sha256[:12]}…"
+
+
+def git_blob(path: Path) -> str:
+    """The name that git gives to the content of a file."""
+    hasher = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with open(path, "rb") as handle:
+        while piece := handle.read(1 << 20):
+            hasher.update(piece)
+    return hasher.hexdigest()
 
 
 def _manifest(source: Source, origin: str, tried: list[dict[str, str]], staging: Path, *, sample: bool = False) -> dict[str, Any]:

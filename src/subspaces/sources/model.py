@@ -25,13 +25,15 @@ class SourceFile:
     """One file as it lies in data/: unpacked, so that every origin must give the same bytes.
 
     `sha256` and `size` are those of the unpacked content; None means that nobody has been able to state them yet.
-    `mirror` is where the mirror folder keeps it, possibly compressed or inside an archive.
+    `mirror` is where the mirror folder keeps it, possibly compressed or inside an archive. `git_blob` is git's own digest of the file, for
+    one that is known from its repository only.
     """
 
     name: str
     sha256: str | None
     size: int | None
     mirror: str | None = None
+    git_blob: str | None = None
 
 
 class Origin(Protocol):

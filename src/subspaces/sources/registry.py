@@ -184,6 +184,30 @@ _ROWS = (
         used_by=("link prediction",),
     ),
     Source(
+        name="wordnet_link_prediction_50",
+        version="09b2faaa",
+        title="The same split: training edges at 50 %, a file too large for some mirrors (else a seeded draw)",
+        licence="Apache-2.0",
+        citation="as wordnet_link_prediction",
+        homepage="https://github.com/lapras-inc/disk-embedding",
+        files=(
+            SourceFile(
+                "noun_closure.tsv.train_50percent",
+                None,
+                None,
+                "wordnet_link_prediction/noun_closure.tsv.train_50percent.gz",
+                git_blob="d91962e57d2440da2de21ffd7dc2260f81534949",
+            ),
+        ),
+        origins=(
+            Mirror(),
+            Url(GITHUB + "lapras-inc/disk-embedding/09b2faaa81f7fc8080a3817961b740232cabe8e4/data/maxn/"),
+            Url(GITHUB + "dalab/hyperbolic_cones/a36f65ea2aa22d3340ec217618698fa83ae928f8/data/maxn/"),
+        ),
+        counts={"train 50 %": 372_745},
+        used_by=("link prediction",),
+    ),
+    Source(
         name="snli",
         version="1.0 (31.9 % of train)",
         title="SNLI 1.0 as tables: official test, labelled dev, 175,162 labelled training pairs",
@@ -213,6 +237,7 @@ _ROWS = (
             UrlArchive(GITHUB + "cambridgeltl/hyperlex/ccb416191a46e37f7104a530e7c23f260e066e8c/hyperlex-data.zip"),
         ),
         counts={"pairs": 2_616, "noun pairs": 2_163, "verb pairs": 453},
+        sample="hyperlex.txt",
         used_by=("hyperlex",),
     ),
     Source(
