@@ -12,9 +12,11 @@ import torch
 
 from benchmarks.evaluation import evaluation
 from benchmarks.graphs import NOUNS, find_graph
+from benchmarks.link_prediction import link
 from benchmarks.memory import memory
+from benchmarks.poincare import poincare
 from benchmarks.steps import per_edge, shared
-from benchmarks.timing import Row, machine
+from benchmarks.timing import Row, Skipped, machine
 from subspaces.wordnet.graph import Hierarchy
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +28,8 @@ def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) 
             "step-64": lambda: per_edge(graph, 8, 2.5, batch=16, negatives=4, rounds=1),
             "step-128": lambda: per_edge(graph, 16, 3.0, batch=16, negatives=4, rounds=1),
             "shared-64": lambda: shared(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
+            "link-64": lambda: link(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
+            "poincare-gensim": lambda: poincare(graph, batch=32, edges=64, rounds=1, others=()),
             "evaluation": lambda: evaluation(graph, 16, sample=20),
             "memory": lambda: memory(graph_path, graph.nodes, 8, batch=32, pool=16, steps=2),
         }
@@ -33,6 +37,8 @@ def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) 
         "step-64": lambda: per_edge(graph, 64, 2.5),
         "step-128": lambda: per_edge(graph, 128, 3.0, rounds=5),
         "shared-64": lambda: shared(graph, 64),
+        "link-64": lambda: link(graph, 64),
+        "poincare-gensim": lambda: poincare(graph),
         "evaluation": lambda: evaluation(graph, 64, limit=limit),
         "memory": lambda: memory(graph_path, graph.nodes, 64),
     }
@@ -59,12 +65,17 @@ def main(arguments: list[str] | None = None) -> int:
     graph, kind = find_graph(options.graph.resolve(), 300 if options.small else NOUNS)
     print(f"{machine()['cpu']}, {options.threads} threads, torch {machine()['torch']}; hierarchy: {kind}")
     print(f"{'':<46} {'ours':>11} {'baseline':>13} {'':<3} {'ratio':>8} {'at least / aim':>14}")
-    rows = []
+    rows, skipped = [], {}
     runs = benchmarks(graph, options.graph.resolve(), options.small, options.sources)
     for name in names:
         if name not in options.only:
             continue
-        row = runs[name]()
+        try:
+            row = runs[name]()
+        except Skipped as reason:
+            skipped[name] = str(reason)
+            print(f"{name:<46} skipped: {reason}", flush=True)
+            continue
         row.settings["graph"] = kind
         if options.small:
             row.verdict = "not judged"
@@ -75,6 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     out = options.out or HERE / "results" / f"{options.name or ('small' if options.small else 'benchmarks')}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     content = {"small": options.small, "graph": kind, "graph_counts": graph.counts(), "rows": [row.as_dict() for row in rows]}
+    content["skipped"] = skipped
     out.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     print(f"saved {out}")
     return int(options.strict and any(row.verdict == "short" for row in rows))

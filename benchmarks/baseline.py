@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from subspaces.wordnet.graph import Hierarchy
+from subspaces.wordnet.negatives import Pairs
 from subspaces.wordnet.sampling import Batch
 
 
@@ -52,6 +53,39 @@ class AutogradStep:
     @property
     def mean(self) -> Tensor:
         return self.optimiser.state[self.table.weight]["exp_avg"].view(-1, *self.shape)
+
+
+class AutogradLinkStep(AutogradStep):
+    """The same for link prediction: NIS = Tr(P_c P_p)/Tr(P_c) of an edge and its corruptions, margin loss (paper §4.2)."""
+
+    def __init__(self, weights: Tensor, lam: float, lr: float, positive: float, negative: float, weigh_as: float):
+        super().__init__(weights, lam, lr)
+        self.positive, self.negative, self.weigh_as = positive, negative, weigh_as
+
+    def scores(self, batch: Pairs) -> Tensor:
+        """(B, 1+n): child and parent of an edge, then its other children and its other parents, each looked up for this edge."""
+        half = (batch.children.shape[1] - 1) // 2
+        below, above = batch.children[:, 1 : 1 + half], batch.parents[:, 1 + half :]
+        P = self.projectors(batch.rows[torch.cat([batch.children[:, :1], batch.parents[:, :1], below, above], dim=1)])
+        edge, other = P[:, :2], P[:, 2:]
+        child = torch.cat([edge[:, :1], other[:, :half], edge[:, :1].expand_as(other[:, half:])], dim=1)
+        parent = torch.cat([edge[:, 1:], edge[:, 1:].expand_as(other[:, :half]), other[:, half:]], dim=1)
+        return (child * parent).sum(dim=(-2, -1)) / child.diagonal(dim1=-2, dim2=-1).sum(-1)
+
+    def scores_of_shared(self, batch: Pairs) -> Tensor:
+        """(B, 1+n) for a batch whose edges share their corruptions: every node looked up once."""
+        P = self.projectors(batch.rows)
+        flat = P.flatten(1)
+        return (flat @ flat.T)[batch.children, batch.parents] / P.diagonal(dim1=-2, dim2=-1).sum(-1)[batch.children]
+
+    def step(self, batch: Pairs, shared: bool = False) -> float:
+        scores = self.scores_of_shared(batch) if shared else self.scores(batch)
+        wrong = nn.functional.relu(scores[:, 1:] - self.negative) * batch.counts
+        loss = (nn.functional.relu(self.positive - scores[:, 0]) + self.weigh_as * wrong.sum(1) / batch.counts.sum(1)).mean()
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return float(loss.detach())
 
 
 def rank_node(node: int, projectors: Tensor, graph: Hierarchy) -> tuple[np.ndarray, float]:

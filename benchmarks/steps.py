@@ -21,17 +21,17 @@ TRAINING = {
     "epochs": 1, "negatives": 19, "pool": 256, "in_batch": True, "weigh_as": 0, "lr": LR, "lr_final": 1.0, "burn_in": 0,
     "burn_in_factor": 1.0, "trace_pull": 0.0, "trace_pull_from": 0.5,
 }  # fmt: skip
-_ALLOWED = {"loss": 1e-5, "gradient": 1e-3, "update": 1e-2}  # relative; Adam's first step is a sign, so tiny gradients show there
+ALLOWED = {"loss": 1e-5, "gradient": 1e-3, "update": 1e-2}  # relative; Adam's first step is a sign, so tiny gradients show there
 
 
 @dataclass
-class _Renumbered:
+class Renumbered:
     """A sampler whose nodes are looked up in a table of only those rows that the benchmark will touch: memory for laptops."""
 
     sampler: Any
     number: Tensor
 
-    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Batch:
+    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Any:
         batch = self.sampler.draw(children, parents, generator)
         batch.rows = self.number[batch.rows]
         return batch
@@ -47,7 +47,7 @@ class Workload:
         number = torch.full((graph.nodes,), -1)
         touched = torch.unique(torch.cat([self.draw(i).rows for i in range(self.steps)]))
         number[touched] = torch.arange(len(touched))
-        self.task.sampler = _Renumbered(self.task.sampler, number)
+        self.task.sampler = Renumbered(self.task.sampler, number)
         self.geometry = make_geometry("subspace", len(touched), dim, lam=LAM, start=START)
         self.geometry.initialise(generator_for(SEED, 0))
         self.geometry.state()  # makes the optimiser
@@ -76,12 +76,12 @@ class Workload:
         ours, theirs = self.ours(0), self.theirs(0)
         return {
             "loss": abs(ours - theirs) / abs(theirs),
-            "gradient": _relative(self.geometry.optimiser.mean, self.baseline.mean),
-            "update": _relative(self.geometry.X - before, self.baseline.weights - before),
+            "gradient": relative(self.geometry.optimiser.mean, self.baseline.mean),
+            "update": relative(self.geometry.X - before, self.baseline.weights - before),
         }
 
 
-def _relative(one: Tensor, other: Tensor) -> float:
+def relative(one: Tensor, other: Tensor) -> float:
     return float((one - other).norm() / other.norm())
 
 
@@ -89,7 +89,7 @@ def per_edge(graph: Hierarchy, dim: int, at_least: float, batch: int = 128, nega
     name = f"training step, per-edge, d = {dim}"
     work = Workload(graph, dim, steps=2, sampling="per-edge", batch=batch, negatives=negatives)
     agreement = work.agreement()
-    require_agreement(name, agreement, _ALLOWED)
+    require_agreement(name, agreement, ALLOWED)
     ours, theirs = in_turns(work.ours, work.theirs, rounds)
     settings = {"dim": dim, "batch": batch, "candidates": negatives + 1, "rounds": rounds, "timed": "draw, loss, gradient, Adam"}
     return Row(name, ours, theirs, theirs / ours, at_least, aim=8.0, agreement=agreement, settings=settings)
@@ -100,7 +100,7 @@ def shared(graph: Hierarchy, dim: int, batch: int = 512, pool: int = 256, edge_b
     name = f"training edges per second, shared, d = {dim}"
     work = Workload(graph, dim, steps=3, sampling="shared", batch=batch, pool=pool)
     agreement = work.agreement()  # with an autograd step on the same shared batch
-    require_agreement(name, agreement, _ALLOWED)
+    require_agreement(name, agreement, ALLOWED)
     edgewise = Workload(graph, dim, steps=2, sampling="per-edge", batch=edge_batch)
     ours, theirs = in_turns(work.ours, edgewise.theirs, rounds)
     theirs *= work.task.batch / edgewise.task.batch

@@ -12,6 +12,10 @@ from typing import Any
 import torch
 
 
+class Skipped(Exception):
+    """A benchmark whose opponent is not there: says how to get it, and fails nothing."""
+
+
 @dataclass
 class Row:
     """One line of the table. Times in milliseconds; for memory, megabytes."""

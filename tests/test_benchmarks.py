@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,14 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.baseline import AutogradStep, rank_node  # noqa: E402
 from benchmarks.graphs import find_graph, synthetic, trained_like  # noqa: E402
+from benchmarks.link_prediction import LinkWorkload  # noqa: E402
+from benchmarks.poincare import compare, poincare, some_edges  # noqa: E402
 from benchmarks.steps import Workload  # noqa: E402
-from benchmarks.timing import Row, in_turns, require_agreement  # noqa: E402
+from benchmarks.timing import Row, Skipped, in_turns, require_agreement  # noqa: E402
 
 from subspaces.wordnet.geometries.base import make_geometry  # noqa: E402
 from subspaces.wordnet.ranking import evaluate_ranking  # noqa: E402
+from subspaces.wordnet.splits import draw_split  # noqa: E402
 
 FIELDS = {"name", "ours", "baseline", "ratio", "at_least", "aim", "verdict", "settings", "threads", "machine", "agreement", "unit"}
 
@@ -48,7 +52,8 @@ def small(tmp_path_factory) -> dict:
 
 def test_small_run_has_every_row_with_every_field(small):
     assert small["small"] is True and small["graph"].startswith("synthetic")
-    assert len(small["rows"]) == 5
+    assert len(small["rows"]) + len(small["skipped"]) == 7
+    assert list(small["skipped"]) == ([] if find_spec("gensim") else ["poincare-gensim"])
     for row in small["rows"]:
         assert row.keys() >= FIELDS
         assert row["ours"] > 0 and row["baseline"] > 0
@@ -72,6 +77,42 @@ def test_our_steps_follow_autograd_and_sparse_adam(settings):
     for i in (1, 2, 3):
         assert work.ours(i) == pytest.approx(work.theirs(i), rel=1e-4)
     torch.testing.assert_close(work.geometry.X, work.baseline.weights, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"sampling": "per-edge", "batch": 16}, {"sampling": "shared", "batch": 16, "pool": 8}])
+def test_link_prediction_follows_autograd_and_sparse_adam(settings):
+    work = LinkWorkload(draw_split(synthetic(200), 10), 8, steps=3, **settings)
+    assert max(work.agreement().values()) < 1e-4
+    for i in (1, 2, 3):
+        assert work.ours(i) == pytest.approx(work.theirs(i), rel=1e-4)
+    torch.testing.assert_close(work.geometry.X, work.baseline.weights, rtol=1e-3, atol=1e-5)
+    work.baseline.weigh_as = 1.0
+    assert work.ours(1) != pytest.approx(work.theirs(1), rel=1e-2)
+
+
+def test_without_gensim_its_benchmark_is_skipped_not_failed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.poincare.find_spec", lambda name: None)
+    with pytest.raises(Skipped, match=r"pip install subspaces\[bench\]"):
+        poincare(synthetic(200))
+    out = tmp_path / "result.json"
+    assert main(["--small", "--strict", "--threads", "1", "--only", "poincare-gensim", "--out", str(out)]) == 0
+    assert "skipped: gensim is not installed" in capsys.readouterr().out
+    content = json.loads(out.read_text())
+    assert content["rows"] == [] and "poincare-gensim" in content["skipped"]
+
+
+def test_gensim_and_ours_take_the_same_step_in_the_ball():
+    pytest.importorskip("gensim")
+    found = compare(some_edges(draw_split(synthetic(300), 10), 64), dim=5, batch=32, negatives=4)
+    assert found["loss"] < 1e-6 and found["update"] < 1e-4
+
+
+def test_a_sample_of_edges_keeps_their_names():
+    split = draw_split(synthetic(300), 10)
+    some = some_edges(split, 50)
+    edges = {(split.names[child], split.names[parent]) for child, parent in split.train}
+    assert len(some.train) == 50 and some.nodes == len(np.unique(some.train))
+    assert all((some.names[child], some.names[parent]) in edges for child, parent in some.train)
 
 
 def test_disagreement_is_noticed():
