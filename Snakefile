@@ -10,6 +10,7 @@ include: "workflow/rules/common.smk"
 
 wildcard_constraints:
     pos="|".join(POS),
+    coverage="|".join(map(str, COVERAGES)),
     row="[^/]+",
     seed=r"\d+",
     table="|".join(registry.tables()),
@@ -17,6 +18,8 @@ wildcard_constraints:
 
 include: "workflow/rules/sources.smk"
 include: "workflow/rules/wordnet.smk"
+include: "workflow/rules/hyperlex.smk"
+include: "workflow/rules/link_prediction.smk"
 include: "workflow/rules/paper.smk"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from subspaces.errors import UserError
 
@@ -19,7 +19,16 @@ Scale = Literal["quick", "laptop", "paper"]
 PartOfSpeech = Literal["nouns", "verbs"]
 SCALES: tuple[str, ...] = ("quick", "laptop", "paper")
 POS: tuple[str, ...] = ("nouns", "verbs")
+COVERAGES: tuple[int, ...] = (0, 10, 25, 50)
 
+
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) != len(seeds):
+        raise ValueError("a seed is listed twice")
+    return seeds
+
+
+Seeds = Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)]
 Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$", description="a colour such as #0072b2")]
 Positive = Annotated[float, Field(gt=0)]
 
@@ -115,15 +124,7 @@ class Subtrees(Strict):
 
 
 class ReconstructionScale(Strict):
-    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
-
-    @field_validator("seeds")
-    @classmethod
-    def _distinct(cls, seeds: list[int]) -> list[int]:
-        if len(set(seeds)) != len(seeds):
-            raise ValueError("a seed is listed twice")
-        return seeds
-
+    seeds: Seeds = Field(min_length=1)
     subtree: Subtrees = Subtrees()
     all: SomeTraining = SomeTraining()
     rows: dict[str, RowTraining] = {}
@@ -151,6 +152,171 @@ class Reconstruction(Strict):
                     if row not in self.models:
                         raise ValueError(f"scales.{scale}.{part}.{row} is not one of the models ({', '.join(self.models)})")
         return self
+
+
+class LinkTraining(Strict):
+    """How one model of the link prediction table is trained; every geometry reads the same settings."""
+
+    epochs: int = Field(ge=1, description="passes over the training edges")
+    batch: int = Field(ge=1)
+    sampling: Literal["per-edge", "weighted", "shared"] = Field(
+        description="fresh uniform negatives per edge (paper), by (times a parent)^0.75 (released code), or one uniform pool per batch"
+    )
+    negatives: int = Field(ge=2, description="per-edge and weighted: half with another child, half with another parent")
+    pool: int = Field(ge=1, description="shared: nodes of the pool; each edge meets each on both sides")
+    weigh_as: Positive = Field(description="margin loss: an edge's negatives weigh as so many; as many as there are: the paper's sum")
+    loss: Literal["margin", "softmax", "shadow"]
+    gamma_positive: float = Field(description="margin loss: edges should score at least this")
+    gamma_negative: float = Field(description="margin loss: corrupted edges should score at most this")
+    margin: float = Field(ge=0, description="softmax: taken from the edge's score; shadow: how far outside a corrupted edge should be")
+    optimiser: Literal["sgd", "adam"] = Field(description="Riemannian, for hyperbolic rows; the others have Adam")
+    lr: Positive
+    lr_final: float = Field(ge=0, le=1, description="the rate falls in a line to this share of lr")
+    burn_in: int = Field(ge=0, description="epochs at the rate × burn_in_factor before the rest")
+    burn_in_factor: Positive
+    start: Positive = Field(description="spread of the random start")
+    start_epochs: int = Field(ge=0, description="entailment cones: epochs of Poincaré training before their own")
+    start_lr: Positive = Field(description="rate of these epochs")
+    validate_every: int = Field(ge=1, description="epochs between two looks at validation; the best epoch is kept")
+
+
+class SomeLinkTraining(Strict):
+    """Any of the settings; what is absent stays as it was in the layer below."""
+
+    epochs: int | None = Field(None, ge=1)
+    batch: int | None = Field(None, ge=1)
+    sampling: Literal["per-edge", "weighted", "shared"] | None = None
+    negatives: int | None = Field(None, ge=2)
+    pool: int | None = Field(None, ge=1)
+    weigh_as: Positive | None = None
+    loss: Literal["margin", "softmax", "shadow"] | None = None
+    gamma_positive: float | None = None
+    gamma_negative: float | None = None
+    margin: float | None = Field(None, ge=0)
+    optimiser: Literal["sgd", "adam"] | None = None
+    lr: Positive | None = None
+    lr_final: float | None = Field(None, ge=0, le=1)
+    burn_in: int | None = Field(None, ge=0)
+    burn_in_factor: Positive | None = None
+    start: Positive | None = None
+    start_epochs: int | None = Field(None, ge=0)
+    start_lr: Positive | None = None
+    validate_every: int | None = Field(None, ge=1)
+
+
+class LinkRow(Strict):
+    """What a layer says for one row: for all coverages, and for each."""
+
+    all: SomeLinkTraining = SomeLinkTraining()
+    at_0: SomeLinkTraining = SomeLinkTraining()
+    at_10: SomeLinkTraining = SomeLinkTraining()
+    at_25: SomeLinkTraining = SomeLinkTraining()
+    at_50: SomeLinkTraining = SomeLinkTraining()
+
+
+class OrderModel(Strict):
+    geometry: Literal["order"]
+    dim: int = Field(ge=1)
+
+
+class ConesModel(Strict):
+    geometry: Literal["cones"]
+    dim: int = Field(ge=2)
+    opening: Positive = Field(0.1, description="K, which sets the width of the cones")
+
+
+class DiskModel(Strict):
+    geometry: Literal["disk"]
+    dim: int = Field(ge=2, description="counts the radius")
+
+
+class UmbralModel(Strict):
+    geometry: Literal["umbral"]
+    dim: int = Field(ge=2)
+    radius: Positive = Field(0.05, description="hyperbolic radius of an object that throws a shadow")
+
+
+class GaussianModel(Strict):
+    geometry: Literal["gaussian"]
+    dim: int = Field(ge=1)
+    tau: float = Field(500.0, description="divergence up to which a child counts as encapsulated")
+
+
+class PointsModel(Strict):
+    geometry: Literal["euclidean"]
+    dim: int = Field(ge=1)
+
+
+LinkModel = Annotated[
+    SubspaceModel | PointsModel | OrderModel | PoincareModel | ConesModel | DiskModel | UmbralModel | GaussianModel,
+    Field(discriminator="geometry"),
+]
+
+
+class LinkNotRun(Strict):
+    """Why a row is not run at a coverage at some scale; null: it is run."""
+
+    at_0: str | None = Field(None, min_length=10)
+    at_10: str | None = Field(None, min_length=10)
+    at_25: str | None = Field(None, min_length=10)
+    at_50: str | None = Field(None, min_length=10)
+
+
+class LinkScale(Strict):
+    seeds: Seeds = Field(min_length=1)
+    subtree: str | None = Field(None, description="draw a split below this noun instead of using the split files; null: the files")
+    all: SomeLinkTraining = SomeLinkTraining()
+    rows: dict[str, LinkRow] = {}
+    not_run: dict[str, LinkNotRun] = {}
+
+
+class LinkScales(Strict):
+    quick: LinkScale
+    laptop: LinkScale
+    paper: LinkScale
+
+
+class LinkPrediction(Strict):
+    lam: float = Field(gt=0, alias="lambda", description="λ of the soft projector")
+    threshold: Literal["exact", "grid"] = Field(description="how validation gives the threshold: all scores, or 100 points on [0, 1]")
+    draw_seed: int = Field(ge=0, description="of the 50 % training edges where the original file cannot be had, and of drawn splits")
+    models: dict[str, LinkModel] = Field(min_length=1)
+    training: LinkTraining
+    rows: dict[str, LinkRow] = Field(description="the published settings of each row")
+    scales: LinkScales
+
+    @model_validator(mode="after")
+    def _rows_exist(self) -> LinkPrediction:
+        layers = [("rows", self.rows)]
+        for scale in SCALES:
+            budget = getattr(self.scales, scale)
+            layers += [(f"scales.{scale}.rows", budget.rows), (f"scales.{scale}.not_run", budget.not_run)]
+        for place, rows in layers:
+            for row in rows:
+                if row not in self.models:
+                    raise ValueError(f"{place}.{row} is not one of the models ({', '.join(self.models)})")
+        return self
+
+
+class HyperlexScale(Strict):
+    seeds: Seeds = Field(min_length=1)
+    training: SomeLinkTraining = SomeLinkTraining()
+
+
+class HyperlexScales(Strict):
+    quick: HyperlexScale
+    laptop: HyperlexScale
+    paper: HyperlexScale
+
+
+class Hyperlex(Strict):
+    """Points and subspaces come from the reconstruction models of nouns; the Gaussians are trained for this table only."""
+
+    rows: list[str] = Field(min_length=1, description="rows of reconstruction.models, and gaussian-50")
+    alpha: float = Field(ge=0, description="weight of the norms in the score of points (Nickel & Kiela: 1000)")
+    gaussian: GaussianModel
+    training: LinkTraining
+    scales: HyperlexScales
 
 
 class Wordnet(Strict):
@@ -191,10 +357,13 @@ class Figures(Strict):
 class Params(Strict):
     scale: Scale
     threads: Threads
+    device: Literal["auto", "cpu", "cuda"] = Field(description="where subspaces are trained; auto: CUDA where there is one")
     checkpoint: Checkpoint
     wordnet: Wordnet
     bounds: Bounds
     reconstruction: Reconstruction
+    hyperlex: Hyperlex
+    link_prediction: LinkPrediction
     figures: Figures
 
     @model_validator(mode="after")
@@ -204,6 +373,13 @@ class Params(Strict):
             raise ValueError(f"figures.rank_vs_descendants.model is not one of {', '.join(self.reconstruction.models)}")
         if self.not_run(model, "nouns"):
             raise ValueError(f"figures.rank_vs_descendants.model: {model} is not run for nouns at this scale")
+        return self
+
+    @model_validator(mode="after")
+    def _hyperlex_rows_exist(self) -> Params:
+        for row in self.hyperlex.rows:
+            if row != "gaussian-50" and row not in self.reconstruction.models:
+                raise ValueError(f"hyperlex.rows: {row} is neither gaussian-50 nor one of reconstruction.models")
         return self
 
     def not_run(self, row: str, pos: str) -> str | None:
@@ -237,6 +413,41 @@ class Params(Strict):
             raise UserError(f"trace_pull is for subspaces; set it under rows.subspace-… in params.yaml, not for {row}.")
         return {"model": model, "training": training, "subtree": getattr(budget.subtree, pos)}
 
+    @property
+    def link_budget(self) -> LinkScale:
+        return getattr(self.link_prediction.scales, self.scale)
+
+    def link_not_run(self, row: str, coverage: int) -> str | None:
+        """Why this row of the link prediction table is not run at this coverage and scale, or None."""
+        return getattr(self.link_budget.not_run.get(row, LinkNotRun()), f"at_{coverage}")
+
+    def link_job(self, row: str, coverage: int) -> dict[str, Any]:
+        """Everything that decides the weights and the threshold of one link prediction model, apart from seed, data and code."""
+        family, budget = self.link_prediction, self.link_budget
+        if row not in family.models:
+            raise UserError(f"unknown row {row!r} of the link prediction table: choose one of {', '.join(family.models)}.")
+        if coverage not in COVERAGES:
+            raise UserError(f"unknown coverage {coverage}: choose one of {', '.join(map(str, COVERAGES))}.")
+        merged = family.training.model_dump()
+        published, ours = family.rows.get(row, LinkRow()), budget.rows.get(row, LinkRow())
+        for layer in (published.all, getattr(published, f"at_{coverage}"), budget.all, ours.all, getattr(ours, f"at_{coverage}")):
+            merged |= layer.model_dump(exclude_none=True)
+        model = family.models[row].model_dump()
+        if model["geometry"] == "subspace":
+            model["lam"] = family.lam
+        return {"model": model, "training": LinkTraining(**merged).model_dump(), "subtree": budget.subtree, "threshold": family.threshold}
+
+    @property
+    def hyperlex_budget(self) -> HyperlexScale:
+        return getattr(self.hyperlex.scales, self.scale)
+
+    def gaussian_job(self) -> dict[str, Any]:
+        """The same for the Gaussians of the HyperLex table, which learn the whole noun closure."""
+        merged = self.hyperlex.training.model_dump() | self.hyperlex_budget.training.model_dump(exclude_none=True)
+        training = LinkTraining(**merged).model_dump()
+        subtree = self.reconstruction_budget.subtree.nouns
+        return {"model": self.hyperlex.gaussian.model_dump(), "training": training, "subtree": subtree, "threshold": "exact"}
+
 
 def parse_params(content: Any, name: str = "params.yaml") -> Params:
     """Check a mapping against the types; the first problem becomes one line that names the key and what is allowed."""
@@ -250,7 +461,7 @@ def parse_params(content: Any, name: str = "params.yaml") -> Params:
 
 
 def _explain(problem: dict[str, Any]) -> str:
-    kinds = ("subspace", "euclidean", "poincare", "lorentz")
+    kinds = ("subspace", "euclidean", "poincare", "lorentz", "order", "cones", "disk", "umbral", "gaussian")
     path = [str(part) for part in problem["loc"]]
     tag = next((part for place, part in enumerate(path) if part in kinds and place >= 2 and path[place - 2] == "models"), None)
     path = [part for place, part in enumerate(path) if not (part == tag and path[place - 2] == "models")]

@@ -14,11 +14,12 @@ from subspaces.errors import UserError
 from subspaces.files import read_json
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.params import POS, Params
+from subspaces.params import COVERAGES, POS, Params
 from subspaces.sources.registry import get
 
-FIGURES = ("overview", "rank_vs_descendants")
+FIGURES = ("overview", "rank_vs_descendants", "link_prediction_coverage", "link_prediction_time")
 _GEOMETRIES = "subspaces.wordnet.geometries"
+_ENTAILMENT = "subspaces.wordnet.entailment"
 
 
 class Recipes:
@@ -50,12 +51,18 @@ class Recipes:
 
     @property
     def reconstruction_rows(self) -> list[tuple[str, str]]:
-        """(row, part of speech) of every model that is run at this scale."""
+        """(row, part of speech) of every model that is trained at this scale."""
         return [(row, pos) for row in self.params.reconstruction.models for pos in POS if not self.params.not_run(row, pos)]
 
     @property
     def reconstruction_jobs(self) -> list[tuple[str, str, int]]:
         return [(*pair, seed) for pair in self.reconstruction_rows for seed in self.params.reconstruction_budget.seeds]
+
+    @property
+    def reconstruction_judged(self) -> list[tuple[str, str, int]]:
+        """Those of Table 2; the others are there for HyperLex."""
+        rows = {one.row for one in registry.of_table("reconstruction")}
+        return [job for job in self.reconstruction_jobs if job[0] in rows]
 
     def reconstruction_model(self, row: str, pos: str, seed: int) -> Recipe:
         job = self.params.reconstruction_job(row, pos)
@@ -76,6 +83,69 @@ class Recipes:
     def reconstruction_evaluations(self, row: str, pos: str) -> tuple[Recipe, ...]:
         return tuple(self.reconstruction_evaluation(row, pos, seed) for seed in self.params.reconstruction_budget.seeds)
 
+    # --- HyperLex ---------------------------------------------------------------------------------------------------------
+
+    def gaussian_model(self, seed: int) -> Recipe:
+        """The Gaussians learn the whole noun closure; they are for this table only."""
+        code = ("subspaces.wordnet.link_fit", f"{_ENTAILMENT}.gaussian")
+        return Recipe(
+            f"models/hyperlex/gaussian-50/seed-{seed}/settings.json",
+            {**self.params.gaussian_job(), "seed": seed},
+            code,
+            (self.hierarchy("nouns"),),
+        )
+
+    @property
+    def hyperlex_jobs(self) -> list[tuple[str, int]]:
+        """(row, seed) of every evaluation: the seeds of the models that it is made from."""
+        jobs = []
+        for row in self.params.hyperlex.rows:
+            own = row == "gaussian-50"
+            if own or not self.params.not_run(row, "nouns"):
+                seeds = self.params.hyperlex_budget.seeds if own else self.params.reconstruction_budget.seeds
+                jobs += [(row, seed) for seed in seeds]
+        return jobs
+
+    def hyperlex_model(self, row: str, seed: int) -> Recipe:
+        return self.gaussian_model(seed) if row == "gaussian-50" else self.reconstruction_model(row, "nouns", seed)
+
+    def hyperlex_evaluation(self, row: str, seed: int) -> Recipe:
+        model = self.hyperlex_model(row, seed)
+        inputs = (model, self.source("hyperlex"), self.source("wordnet"))
+        code = ("subspaces.wordnet.hyperlex_evaluate", model.code[1])
+        return Recipe(f"results/evaluations/hyperlex/{row}/seed-{seed}.json", {"alpha": self.params.hyperlex.alpha}, code, inputs)
+
+    # --- link prediction --------------------------------------------------------------------------------------------------
+
+    def split(self, coverage: int) -> Recipe:
+        """Edges to learn and to be judged by. The key says nothing of where the 50 % edges came from, so that committed results count as
+        built wherever they are read; the record does, and every number made from it."""
+        family, subtree = self.params.link_prediction, self.params.link_budget.subtree
+        settings = {"coverage": coverage, "seed": family.draw_seed, "subtree": subtree}
+        origin = self.hierarchy("nouns") if subtree else self.source("wordnet_link_prediction")
+        return Recipe(f"data/link_prediction/{coverage}.json", settings, ("subspaces.wordnet.splits",), (origin,))
+
+    @property
+    def link_rows(self) -> list[tuple[str, int]]:
+        """(row, coverage) of every model that is run at this scale."""
+        rows = self.params.link_prediction.models
+        return [(row, coverage) for row in rows for coverage in COVERAGES if not self.params.link_not_run(row, coverage)]
+
+    @property
+    def link_jobs(self) -> list[tuple[str, int, int]]:
+        return [(*pair, seed) for pair in self.link_rows for seed in self.params.link_budget.seeds]
+
+    def link_model(self, row: str, coverage: int, seed: int) -> Recipe:
+        job = self.params.link_job(row, coverage)
+        code = ("subspaces.wordnet.link_fit", f"{_ENTAILMENT}.{job['model']['geometry']}")
+        output = f"models/link_prediction/{row}/{coverage}/seed-{seed}/settings.json"
+        return Recipe(output, {**job, "seed": seed}, code, (self.split(coverage),))
+
+    def link_evaluation(self, row: str, coverage: int, seed: int) -> Recipe:
+        model = self.link_model(row, coverage, seed)
+        code = ("subspaces.wordnet.link_evaluate", model.code[1])
+        return Recipe(f"results/evaluations/link_prediction/{row}/{coverage}/seed-{seed}.json", {}, code, (model,))
+
     # --- the paper --------------------------------------------------------------------------------------------------------
 
     def evidence(self, identifier: str) -> tuple[Recipe, ...]:
@@ -84,6 +154,11 @@ class Recipes:
         pos = entry.column.split("-")[0]
         if entry.table == "reconstruction" and (entry.row, pos) in self.reconstruction_rows:
             return self.reconstruction_evaluations(entry.row, pos)
+        if entry.table == "link_prediction":
+            found = [job for job in self.link_jobs if job[:2] == (entry.row, int(entry.column.removeprefix("f1-")))]
+            return tuple(self.link_evaluation(*job) for job in found)
+        if entry.table == "hyperlex":
+            return tuple(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs if job[0] == entry.row)
         return ()
 
     def reason_not_run(self, identifier: str) -> str | None:
@@ -91,6 +166,10 @@ class Recipes:
         entry = registry.number(identifier)
         if entry.table == "reconstruction":
             return self.params.not_run(entry.row, entry.column.split("-")[0])
+        if entry.table == "link_prediction":
+            return self.params.link_not_run(entry.row, int(entry.column.removeprefix("f1-")))
+        if entry.table == "hyperlex":
+            return None if entry.row == "gaussian-50" else self.params.not_run(entry.row, "nouns")
         return f"the experiment behind table {entry.table} is not part of this version yet"
 
     def number(self, identifier: str) -> Recipe:
@@ -119,9 +198,21 @@ class Recipes:
             settings = self.params.figures.rank_vs_descendants.model_dump()
             inputs = (self.reconstruction_ranks(settings["model"], "nouns", self.params.reconstruction_budget.seeds[0]),)
             return Recipe("figures/rank_vs_descendants.png", settings, ("subspaces.paper.figures.rank_vs_descendants",), inputs)
+        if name == "link_prediction_coverage":
+            inputs = self.table("link_prediction").inputs
+            return Recipe(f"figures/{name}.png", {}, ("subspaces.paper.figures.link_prediction",), inputs)
+        if name == "link_prediction_time":
+            inputs = tuple(self.link_evaluation(*job) for job in self.link_jobs)
+            return Recipe(f"figures/{name}.png", {}, ("subspaces.paper.figures.link_prediction",), inputs)
         raise UserError(f"unknown figure {name!r}: choose one of {', '.join(FIGURES)}.")
 
     # --- all of it --------------------------------------------------------------------------------------------------------
+
+    @property
+    def sources(self) -> list[str]:
+        """The sources that this scale needs."""
+        splits = [] if self.params.link_budget.subtree else ["wordnet_link_prediction"]
+        return ["wordnet", "hyperlex", *splits]
 
     @property
     def table_names(self) -> list[str]:
@@ -132,13 +223,17 @@ class Recipes:
 
     def everything(self) -> list[Recipe]:
         """All recipes, those before that others are made from."""
-        jobs = self.reconstruction_jobs
         return [
-            self.source("wordnet"),
+            *(self.source(name) for name in self.sources),
             *(self.hierarchy(pos) for pos in POS),
-            *(self.reconstruction_model(*job) for job in jobs),
-            *(self.reconstruction_evaluation(*job) for job in jobs),
+            *(self.reconstruction_model(*job) for job in self.reconstruction_jobs),
+            *(self.reconstruction_evaluation(*job) for job in self.reconstruction_judged),
             *self.figure("rank_vs_descendants").inputs,
+            *(self.gaussian_model(seed) for seed in self.params.hyperlex_budget.seeds),
+            *(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs),
+            *(self.split(coverage) for coverage in COVERAGES),
+            *(self.link_model(*job) for job in self.link_jobs),
+            *(self.link_evaluation(*job) for job in self.link_jobs),
             *(self.number(identifier) for identifier in registry.numbers()),
             self.bounds,
             *(self.any_table(name) for name in self.table_names),

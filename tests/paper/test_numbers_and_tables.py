@@ -134,7 +134,8 @@ def test_the_summary_names_table_verdict_files_and_time(reconstruction):
 
 def test_the_headline_goes_between_its_marks(reconstruction):
     block = headline(reconstruction)
-    assert "| nouns, SE-64 | **98.8** [" in block
+    assert "| SE-64 | **98.8** [" in block
+    assert "Table 4: link prediction" in block
     readme = "before\n<!-- headline -->\nold\n<!-- end -->\nafter\n"
     filled = fill_headline(readme, block)
     assert filled.startswith("before\n") and filled.endswith("after\n") and "old" not in filled

@@ -44,7 +44,8 @@ def test_dvc_yaml_is_the_generated_one():
 
 def test_repro_runs_every_stage_once_and_then_none(repo):
     assert len(stages_run(repo.first)) == repo.first.count("Running stage '")
-    assert {"wordnet_data", "reconstruction_models", "table_reconstruction", "figure_overview"} <= stages_run(repo.first)
+    families = {f"{name}_models" for name in ("reconstruction", "hyperlex", "link_prediction")}
+    assert {"wordnet_data", "link_prediction_data", "table_reconstruction", "figure_overview"} | families <= stages_run(repo.first)
     assert stages_run(repo.run("dvc", "repro").stdout) == set()
     assert "up to date" in repo.run("dvc", "status").stdout
 
@@ -76,6 +77,8 @@ def test_lambda_runs_what_depends_on_it_and_the_metrics_tell(repo):
         "reconstruction_models",
         "reconstruction_evaluations",
         "table_reconstruction",
+        "hyperlex_evaluations",
+        "table_hyperlex",
         "ranks_rank_vs_descendants",
         "figure_rank_vs_descendants",
     }

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from subspaces.paper.registry import numbers, tables
-from tests.workflow.conftest import Project, copy_project
+from subspaces.recipes import FIGURES
+from tests.workflow.conftest import LINK_ROWS, Project, copy_project
 
 pytestmark = pytest.mark.workflow
 
@@ -42,7 +43,7 @@ def test_every_number_table_and_figure_is_there(built):
         assert found["id"] == identifier
         assert found["paper"] == {"value": paper.value, "sd": paper.sd}
         assert found["scale"] == "quick"
-        if identifier.startswith("reconstruction/"):
+        if identifier.startswith(("reconstruction/", "hyperlex/")) or (paper.table == "link_prediction" and paper.row in LINK_ROWS):
             assert isinstance(found["value"], float)
             assert found["verdict"] == "other scale"
             assert found["sample"] is True, "a number from the sample must say so"
@@ -55,7 +56,7 @@ def test_every_number_table_and_figure_is_there(built):
     for name in ["soft_projectors", *tables()]:
         for kind in ("tex", "md"):
             assert (built.folder / f"results/tables/{name}.{kind}").stat().st_size > 200
-    for name in ("overview", "rank_vs_descendants"):
+    for name in FIGURES:
         assert (built.folder / f"figures/{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (built.folder / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -95,9 +96,24 @@ def test_lambda_reruns_the_subspaces_and_nothing_else(safe):
     assert len(models) == 4
     rows = {one.split("/")[3] for one in planned if one.startswith("results/numbers/")}
     assert rows == {"subspace-64", "subspace-128"}
-    assert {one for one in planned if one.startswith("results/tables/")} == {TABLE}
+    assert {one for one in planned if one.startswith("results/tables/")} == {TABLE, "results/tables/hyperlex.tex"}
     assert {one for one in planned if one.startswith("figures/")} == {"figures/rank_vs_descendants.pdf"}
+    assert not any("link_prediction" in one for one in planned)
     assert not any(one.startswith("data/") for one in planned)
+
+
+def test_link_predictions_own_lambda_reruns_its_subspaces(safe):
+    safe.edit_params(link_prediction__lambda=0.3)
+    planned = safe.planned("all")
+    assert {one for one in planned if one.startswith("models/")} == {
+        f"models/link_prediction/subspace-64/{coverage}/seed-0/weights.safetensors" for coverage in (0, 10, 25, 50)
+    }
+    assert {one.split("/")[2] for one in planned if one.startswith("results/numbers/")} == {"link_prediction"}
+    assert {one for one in planned if one.startswith("results/tables/")} == {"results/tables/link_prediction.tex"}
+    assert {one for one in planned if one.startswith("figures/")} == {
+        "figures/link_prediction_coverage.pdf",
+        "figures/link_prediction_time.pdf",
+    }
 
 
 def test_a_colour_reruns_one_figure(safe):
@@ -108,8 +124,11 @@ def test_a_colour_reruns_one_figure(safe):
 def test_an_edit_of_one_geometry_reruns_its_rows(safe):
     safe.replace("src/subspaces/wordnet/geometries/poincare.py", "_EDGE = 1e-5", "_EDGE = 1.5e-5")
     planned = safe.planned("all")
-    assert {one.split("/")[2] for one in planned if one.startswith("models/")} == {"poincare-10"}
-    assert {one.split("/")[3] for one in planned if one.startswith("results/numbers/")} == {"poincare-10"}
+    assert {"/".join(one.split("/")[1:3]) for one in planned if one.startswith("models/")} == {
+        "reconstruction/poincare-10",
+        "reconstruction/poincare-5",
+    }
+    assert {one.split("/")[3] for one in planned if one.startswith("results/numbers/")} == {"poincare-10", "poincare-5"}
     assert not any(one.startswith("figures/") for one in planned)
 
 
@@ -136,7 +155,8 @@ def test_without_snakemakes_memory_and_models_nothing_is_retrained(built, tmp_pa
     shutil.copytree(built.folder, clone.folder, ignore=ignored, copy_function=shutil.copyfile, symlinks=True)
     # at quick scale the record that a sample stood in is part of the state; a clone with real data has no such record
     (clone.folder / "data/sources").mkdir(parents=True)
-    shutil.copyfile(built.folder / "data/sources/wordnet.json", clone.folder / "data/sources/wordnet.json")
+    for name in ("wordnet", "hyperlex"):
+        shutil.copyfile(built.folder / f"data/sources/{name}.json", clone.folder / f"data/sources/{name}.json")
     assert clone.planned(TABLE) == set()
     assert clone.planned("all") == set()
     forced = clone.run("snakemake", "--cores", "2", "--dry-run", "--forcerun", "train_reconstruction", "--", TABLE).stdout

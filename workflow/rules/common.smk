@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from subspaces.errors import UserError
 from subspaces.keys import stamp
 from subspaces.paper import registry
-from subspaces.params import POS, load_params
+from subspaces.params import COVERAGES, POS, load_params
 from subspaces.recipes import FIGURES, Recipes
 from subspaces.sources.registry import SOURCES
 
@@ -23,6 +23,8 @@ for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
     stamp(recipe)
 
 MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
+LINK = "models/link_prediction/{row}/{coverage}/seed-{seed}"
+GAUSSIAN = "models/hyperlex/gaussian-50/seed-{seed}"
 
 # jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
 shell.prefix(
@@ -58,15 +60,43 @@ def job_of(wildcards):
     return wildcards.row, wildcards.pos, int(wildcards.seed)
 
 
+def link_job_of(wildcards):
+    return wildcards.row, int(wildcards.coverage), int(wildcards.seed)
+
+
+def model_of(wildcards):
+    """The row's model; a row of HyperLex is one of reconstruction, or the Gaussians, which are small."""
+    if hasattr(wildcards, "coverage"):
+        return PARAMS.link_prediction.models[wildcards.row]
+    return PARAMS.reconstruction.models.get(wildcards.row, PARAMS.hyperlex.gaussian)
+
+
 def threads_of(wildcards):
     """Small vectors gain nothing from a second thread; two such jobs side by side do."""
-    geometry = PARAMS.reconstruction.models[wildcards.row].geometry
-    return PARAMS.job_threads if geometry == "subspace" else 1
+    return PARAMS.job_threads if model_of(wildcards).geometry == "subspace" else 1
 
 
 def memory_of(wildcards, copies):
     """Megabytes for `copies` of one model's parameters, on the whole hierarchy."""
-    model = PARAMS.reconstruction.models[wildcards.row]
+    model = model_of(wildcards)
     columns = (model.vectors or model.dim) if model.geometry == "subspace" else 1
-    nodes = registry.claims()[f"wordnet-{wildcards.pos[:-1]}-nodes"]
+    nodes = registry.claims()[
+        f"wordnet-{getattr(wildcards, 'pos', 'nouns')[:-1]}-nodes"
+    ]
     return 1500 + int(copies * nodes * model.dim * columns * 4 / 2**20)
+
+
+def hyperlex_files(wildcards):
+    """The model, the pairs, and WordNet's files for the senses of a word."""
+    recipe = RECIPES.hyperlex_evaluation(wildcards.row, int(wildcards.seed))
+    model = recipe.inputs[0].output.removesuffix("settings.json")
+    files = [
+        f"{model}{name}"
+        for name in ("settings.json", "weights.safetensors", "timing.json")
+    ]
+    data = [
+        "data/wordnet/nouns.npz",
+        "data/sources/hyperlex.json",
+        "data/sources/wordnet.json",
+    ]
+    return needs(recipe, [*files, *data])

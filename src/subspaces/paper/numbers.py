@@ -13,8 +13,9 @@ from subspaces.errors import UserError
 from subspaces.files import digest, read_json, write_json
 from subspaces.paper.verdicts import verdict
 
-# columns of the reconstruction table → metric of the evaluation
-METRICS = {"map": "map", "mr": "mr", "rho": "rho"}
+# a word of the column's name → metric of the evaluation
+METRICS = {"map": "map", "mr": "mr", "rho": "rho", "f1": "f1", "spearman": "spearman"}
+_DECIDING = ("model", "training", "subtree", "graph", "split", "threshold", "alpha", "pairs")
 
 
 def write_number(
@@ -53,13 +54,13 @@ def write_number(
 
 
 def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any]]) -> dict[str, Any]:
-    measure = METRICS.get(paper["column"].split("-")[-1])
+    measure = next((METRICS[word] for word in paper["column"].split("-") if word in METRICS), None)
     if measure is None:
         raise UserError(f"number {paper['id']}: no metric is known for column {paper['column']}.")
     values = [one["metrics"][measure] for one in evaluations]
     value, sd = fmean(values), stdev(values) if len(values) > 1 else None
     first = evaluations[0]
-    settings = {name: first["settings"][name] for name in ("model", "training", "subtree", "graph")}
+    settings = {name: first["settings"][name] for name in _DECIDING if name in first["settings"]}
     sample = any(one["data"]["sample"] for one in evaluations)
     judged, reason = _judge(paper, scale, value, sd, settings, sample)
     return {
@@ -79,11 +80,18 @@ def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any
 
 
 def _judge(paper: dict, scale: str, value: float, sd: float | None, settings: dict, sample: bool) -> tuple[str, str]:
-    training = settings["training"]
+    training, size = settings["training"], settings.get("graph") or settings["split"]
     budget = f"{scale} scale, {training['epochs']} epochs, {training['sampling']} sampling"
     if sample:
-        return "other scale", f"made from a small sample that stands in for WordNet, not from WordNet; {budget}"
+        return "other scale", f"made from a small sample that stands in for the real data; {budget}"
     if settings["subtree"]:
-        return "other scale", f"trained and tested below {settings['subtree']} only, {settings['graph']['nodes']:,} nodes; {budget}"
+        return "other scale", f"trained and tested below {settings['subtree']} only, {size['nodes']:,} nodes; {budget}"
     judged = verdict(value, sd, paper["value"], paper["sd"], paper["better"])
-    return judged, f"whole hierarchy, same evaluation as the paper; {budget}"
+    return judged, f"{_extent(settings)}, same evaluation as the paper; {budget}"
+
+
+def _extent(settings: dict) -> str:
+    if "split" not in settings or "pairs" in settings:
+        return f"all {settings['pairs']:,} noun pairs" if "pairs" in settings else "whole hierarchy"
+    origin = settings["split"]["train_origin"]
+    return "whole split" + ("" if origin == "original file" else f" (training edges: {origin})")

@@ -62,17 +62,31 @@ def _block(table: str, numbers: list[dict]) -> list[str]:
     return lines
 
 
+# what the README shows: subspaces and their strongest rivals; the tables have every row
+_SHOWN = {
+    "reconstruction": ("euclidean-128", "subspace-64", "subspace-128"),
+    "link_prediction": ("cones-10", "umbral-10", "subspace-64", "subspace-128"),
+    "hyperlex": ("euclidean-5", "poincare-5", "gaussian-50", "subspace-128"),
+}
+
+
 def headline(folder: Path) -> str:
-    """The README's table: the subspace rows of the reconstruction table, ours beside the paper's."""
-    lines = ["| | mAP ↑ | MR ↓ | ρ ↑ |", "|---|---|---|---|"]
-    layout = LAYOUTS["reconstruction"]
-    for pos in ("nouns", "verbs"):
-        for row, label in layout.rows.items():
-            texts = []
-            for measure in ("map", "mr", "rho"):
-                path = folder / f"results/numbers/reconstruction/{row}/{pos}-{measure}.json"
-                texts.append(_pair(read_json(path), layout.decimals(measure)) if path.exists() else "")
-            lines.append(f"| {pos}, {plain(label)} | " + " | ".join(texts) + " |")
+    """The README's tables, ours beside the paper's."""
+    return "\n\n".join(_headline(folder, table, rows) for table, rows in _SHOWN.items())
+
+
+def _headline(folder: Path, table: str, rows: tuple[str, ...]) -> str:
+    layout = LAYOUTS[table]
+    lines = [
+        f"| Table {layout.number}: {table.replace('_', ' ')} | " + " | ".join(plain(label) for label in layout.columns.values()) + " |"
+    ]
+    lines.append("|---" * (1 + len(layout.columns)) + "|")
+    for row in rows:
+        texts = []
+        for column in layout.columns:
+            path = folder / f"results/numbers/{table}/{row}/{column}.json"
+            texts.append(_pair(read_json(path), layout.decimals(column)) if path.exists() else "")
+        lines.append(f"| {plain(layout.rows[row])} | " + " | ".join(texts) + " |")
     return "\n".join(lines)
 
 
