@@ -100,20 +100,19 @@ def dvc_stages(recipes: Recipes) -> dict[str, Any]:
 
 
 def _hyperlex_stages(recipes: Recipes) -> dict[str, Any]:
-    models = [recipes.gaussian_model(seed) for seed in recipes.params.hyperlex_budget.seeds]
+    models = recipes.gaussian_models
     evaluations = [recipes.hyperlex_evaluation(*job) for job in recipes.hyperlex_jobs]
     targets = [one.output for one in evaluations]
-    family = ["scale", "wordnet", "hyperlex"]
-    return {
-        "hyperlex_models": _stage([one.output for one in models], _codes(models), ["data/wordnet"], family, outs=_keep("models/hyperlex")),
-        "hyperlex_evaluations": _stage(
-            targets,
-            _codes(evaluations),
-            ["data/wordnet", "models/hyperlex", "models/reconstruction"],
-            ["scale", "threads", "hyperlex"],
-            outs=_plain(*targets),
-        ),
-    }
+    stages: dict[str, Any] = {}
+    needed = ["data/wordnet", "models/reconstruction"]
+    if models:
+        params = ["scale", "wordnet", "hyperlex"]
+        stages["hyperlex_models"] = _stage(
+            [one.output for one in models], _codes(models), ["data/wordnet"], params, outs=_keep("models/hyperlex")
+        )
+        needed.append("models/hyperlex")
+    stages["hyperlex_evaluations"] = _stage(targets, _codes(evaluations), needed, ["scale", "threads", "hyperlex"], outs=_plain(*targets))
+    return stages
 
 
 def _link_stages(recipes: Recipes) -> dict[str, Any]:

@@ -301,6 +301,7 @@ class LinkPrediction(Strict):
 class HyperlexScale(Strict):
     seeds: Seeds = Field(min_length=1)
     training: SomeLinkTraining = SomeLinkTraining()
+    not_run: str | None = Field(None, min_length=10, description="why the Gaussians are not trained at this scale; null: they are")
 
 
 class HyperlexScales(Strict):

@@ -96,12 +96,17 @@ class Recipes:
         )
 
     @property
+    def gaussian_models(self) -> list[Recipe]:
+        budget = self.params.hyperlex_budget
+        return [] if budget.not_run else [self.gaussian_model(seed) for seed in budget.seeds]
+
+    @property
     def hyperlex_jobs(self) -> list[tuple[str, int]]:
         """(row, seed) of every evaluation: the seeds of the models that it is made from."""
         jobs = []
         for row in self.params.hyperlex.rows:
             own = row == "gaussian-50"
-            if own or not self.params.not_run(row, "nouns"):
+            if not (self.params.hyperlex_budget.not_run if own else self.params.not_run(row, "nouns")):
                 seeds = self.params.hyperlex_budget.seeds if own else self.params.reconstruction_budget.seeds
                 jobs += [(row, seed) for seed in seeds]
         return jobs
@@ -169,7 +174,7 @@ class Recipes:
         if entry.table == "link_prediction":
             return self.params.link_not_run(entry.row, int(entry.column.removeprefix("f1-")))
         if entry.table == "hyperlex":
-            return None if entry.row == "gaussian-50" else self.params.not_run(entry.row, "nouns")
+            return self.params.hyperlex_budget.not_run if entry.row == "gaussian-50" else self.params.not_run(entry.row, "nouns")
         return f"the experiment behind table {entry.table} is not part of this version yet"
 
     def number(self, identifier: str) -> Recipe:
@@ -229,7 +234,7 @@ class Recipes:
             *(self.reconstruction_model(*job) for job in self.reconstruction_jobs),
             *(self.reconstruction_evaluation(*job) for job in self.reconstruction_judged),
             *self.figure("rank_vs_descendants").inputs,
-            *(self.gaussian_model(seed) for seed in self.params.hyperlex_budget.seeds),
+            *self.gaussian_models,
             *(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs),
             *(self.split(coverage) for coverage in COVERAGES),
             *(self.link_model(*job) for job in self.link_jobs),
