@@ -12,19 +12,9 @@ import pytest
 import yaml
 
 from subspaces.errors import UserError
-from subspaces.params import (
-    POS,
-    SCALES,
-    Params,
-    RankFigure,
-    Reconstruction,
-    ReconstructionScales,
-    RowTraining,
-    Training,
-    load_params,
-    params_schema,
-    parse_params,
-)
+from subspaces.params import POS, SCALES, Params, load_params, params_schema, parse_params
+from subspaces.params.reconstruction import Reconstruction, ReconstructionScales, RowTraining, Training
+from subspaces.params.root import RankFigure
 
 REAL = Path(__file__).resolve().parents[1] / "params.yaml"
 ABSENT = object()

@@ -1,17 +1,23 @@
-"""Shared fixtures: a small made-up source, a web server that misbehaves on request, and the real mirror where there is one."""
+"""Shared fixtures: a small made-up source, a shelf for pip, a web server that misbehaves on request, the real mirror where there is one."""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import os
+import tarfile
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from subspaces.sources.model import Source, SourceFile
+from subspaces.files import sha256_file
+from subspaces.sources.model import OriginError, Source, SourceFile
 from subspaces.sources.origins import mirror_folder
+from subspaces.sources.packages import Package
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = {"one.txt": b"first\n" * 5000, "two.txt": b"second\n" * 300}
@@ -21,12 +27,26 @@ def file_of(name: str, content: bytes, mirror: str | None = None) -> SourceFile:
     return SourceFile(name, hashlib.sha256(content).hexdigest(), len(content), mirror)
 
 
+class Nowhere:
+    """An origin that never delivers."""
+
+    network = False
+
+    def __init__(self, label: str = "nowhere", reason: str = "there is nothing") -> None:
+        self.label, self.reason = label, reason
+
+    def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
+        raise OriginError(self.reason)
+
+
 @pytest.fixture
 def make_source() -> Callable[..., Source]:
-    """A source of two small files with the origins that a test gives it."""
+    """A source of two small files, or of those that a test gives, with the test's origins."""
 
-    def make(*origins, mirror: str | None = None, sample: str | None = None) -> Source:
-        files = tuple(file_of(name, content, mirror) for name, content in CONTENT.items())
+    def make(
+        *origins, mirror: str | None = None, sample: str | tuple[str, ...] | None = None, content: dict[str, bytes] | None = None
+    ) -> Source:
+        files = tuple(file_of(name, body, mirror) for name, body in (content or CONTENT).items())
         return Source("toy", "1", "Toy", "MIT", "nobody", "https://example.org/", files, origins, sample=sample)
 
     return make
@@ -59,6 +79,64 @@ def real_wordnet(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
         patch.setenv("SUBSPACES_OFFLINE", "1")
         fetch("wordnet", out, root=ROOT)
     return out
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all that pip can see: no index, no settings of this machine."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def make_wheel(shelf: Path, name: str, members: dict[str, bytes]) -> Package:
+    """A wheel that pip accepts."""
+    module = name.replace("-", "_")
+    path = shelf / f"{module}-1.0-py3-none-any.whl"
+    info = f"{module}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for member, content in members.items():
+            wheel.writestr(member, content)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return Package(name, "1.0", sha256_file(path))
+
+
+BACKEND = """
+from pathlib import Path
+
+def prepare_metadata_for_build_wheel(folder, settings=None):
+    info = Path(folder) / "toy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: toy\\nVersion: 1.0\\n")
+    (info / "WHEEL").write_text("Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    return info.name
+
+def build_wheel(*arguments, **options):
+    raise NotImplementedError
+"""
+
+
+def make_sdist(shelf: Path, members: dict[str, bytes]) -> Package:
+    """An sdist that says its own name, so that pip needs no build tools."""
+    path = shelf / "toy-1.0.tar.gz"
+    setup = {
+        "pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": BACKEND.encode(),
+        "PKG-INFO": b"Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n",
+    }
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in {**setup, **members}.items():
+            info = tarfile.TarInfo(f"toy-1.0/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return Package("toy", "1.0", sha256_file(path))
 
 
 class Server:

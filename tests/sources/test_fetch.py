@@ -5,17 +5,18 @@ import io
 import json
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from subspaces.errors import UserError
 from subspaces.sources import fetch as fetch_module
 from subspaces.sources.fetch import fetch, fetch_source, verify
-from subspaces.sources.model import OriginError
-from subspaces.sources.origins import Later, Mirror, Written
+from subspaces.sources.model import OriginError, SourceFile
+from subspaces.sources.origins import Mirror, Written
 from subspaces.sources.registry import get
 
-from .conftest import CONTENT
+from .conftest import CONTENT, Nowhere
 
 GOOD = Written({name: content.decode() for name, content in CONTENT.items()}, label="good")
 
@@ -51,7 +52,7 @@ def test_manifest_is_complete_and_the_same_every_time(make_source, tmp_path):
 def test_a_folder_that_verifies_is_kept(make_source, tmp_path):
     fetch_source(make_source(GOOD), tmp_path / "toy")
     before = (tmp_path / "toy" / "one.txt").stat().st_mtime_ns
-    assert fetch_source(make_source(Later("nothing", "never asked")), tmp_path / "toy")["origin"].startswith("good")
+    assert fetch_source(make_source(Nowhere()), tmp_path / "toy")["origin"].startswith("good")
     assert (tmp_path / "toy" / "one.txt").stat().st_mtime_ns == before
 
 
@@ -87,7 +88,7 @@ def test_a_bad_replacement_leaves_the_old_folder_alone(make_source, tmp_path):
     fetch_source(make_source(GOOD), out)
     (out / "one.txt").write_bytes(b"changed")
     with pytest.raises(UserError):
-        fetch_source(make_source(Later("nowhere", "nothing")), out)
+        fetch_source(make_source(Nowhere()), out)
     assert (out / "one.txt").read_bytes() == b"changed"
     assert left_behind(tmp_path) == ["toy"]
 
@@ -97,6 +98,39 @@ def test_foreign_files_are_never_deleted(make_source, tmp_path):
     with pytest.raises(UserError, match="thesis"):
         fetch_source(make_source(GOOD), tmp_path)
     assert left_behind(tmp_path) == ["thesis.docx"]
+
+
+def test_files_in_folders_of_a_source(make_source, tmp_path):
+    """Two files of one name and one size: the folder decides."""
+    content = {"config.json": b"first", "1_Pooling/config.json": b"other"}
+    source, out = make_source(Mirror(), content=content, mirror="toy/all.tar"), tmp_path / "out" / "toy"
+    (tmp_path / "shared" / "data" / "toy").mkdir(parents=True)
+    (tmp_path / "shared" / "data" / "toy" / "all.tar").write_bytes(tar_of({f"deep/{name}": body for name, body in content.items()}, "w"))
+    manifest = fetch_source(source, out, root=tmp_path / "project")
+    assert list(manifest["files"]) == ["1_Pooling/config.json", "config.json"]
+    assert (out / "1_Pooling" / "config.json").read_bytes() == b"other"
+    (out / "1_Pooling" / "config.json").unlink()
+    assert verify(out, source) == ["1_Pooling/config.json: it is missing"]
+    fetch_source(source, out, root=tmp_path / "project")
+    (out / "1_Pooling" / "thesis.docx").write_text("years of work")
+    (out / "config.json").unlink()
+    with pytest.raises(UserError, match="1_Pooling/thesis"):
+        fetch_source(source, out, root=tmp_path / "project")
+    assert (out / "1_Pooling" / "thesis.docx").is_file()
+
+
+def test_a_file_that_can_only_be_counted(make_source, tmp_path):
+    """What came is counted; what is here must be what came."""
+    source = make_source(GOOD)
+    source = replace(source, files=(*source.files[:1], SourceFile("two.txt", None, None, lines=300)))
+    assert fetch_source(source, tmp_path / "toy")["tried"][0]["result"] == "complete"
+    assert verify(tmp_path / "toy", source) == []
+    (tmp_path / "toy" / "two.txt").write_bytes(CONTENT["two.txt"].replace(b"s", b"z"))
+    assert "sha256" in verify(tmp_path / "toy", source)[0]
+    wrong = replace(source, files=(*source.files[:1], SourceFile("two.txt", None, None, lines=299)))
+    with pytest.raises(UserError, match=r"refused two.txt: it has 300 lines instead of 299"):
+        fetch_source(wrong, tmp_path / "other")
+    assert left_behind(tmp_path) == ["toy"]
 
 
 def test_an_empty_folder_and_a_symbolic_link_are_filled(make_source, tmp_path):
@@ -137,19 +171,14 @@ def test_origins_add_up_and_a_wrong_file_is_refused(make_source, tmp_path):
 
 
 def test_the_error_names_files_origins_reasons_and_what_to_do(make_source, tmp_path):
-    source = make_source(Mirror(), Later("somewhere", "in another form"), mirror="toy/all.tar.xz")
+    source = make_source(Mirror(), Nowhere("somewhere", "it moved"), mirror="toy/all.tar.xz")
     with pytest.raises(UserError) as caught:
         fetch_source(source, tmp_path / "toy", root=tmp_path)
     message = str(caught.value)
-    for part in ("toy 1", "one.txt", "two.txt", "mirror: SUBSPACES_MIRROR is not set", "somewhere: not built yet: in another form"):
+    for part in ("toy 1", "one.txt", "two.txt", "mirror: SUBSPACES_MIRROR is not set", "somewhere: it moved"):
         assert part in message
     assert "$SUBSPACES_MIRROR/toy/all.tar.xz" in message and "https://example.org/" in message
     assert left_behind(tmp_path) == []
-
-
-def test_listed_sources_say_that_they_come_later(tmp_path):
-    with pytest.raises(UserError, match="cannot be fetched yet"):
-        fetch("all-mpnet-base-v2", tmp_path / "model")
 
 
 def test_what_a_killed_run_left_is_swept_after_a_day(make_source, tmp_path, monkeypatch):
@@ -312,3 +341,30 @@ def test_the_real_source_replaces_a_sample(tmp_path, monkeypatch, mirror):
     assert fetch("wordnet", out, allow_sample=True)["sample"], "a folder that verifies is kept"
     assert not fetch("wordnet", out)["sample"]
     assert left_behind(out) == sorted([*(file.name for file in get("wordnet").files), "manifest.json"])
+
+
+def test_a_sample_may_have_several_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBSPACES_OFFLINE", "1")
+    out = tmp_path / "backbone"
+    manifest = fetch("all-MiniLM-L6-v2", out, allow_sample=True)
+    assert manifest["sample"] and list(manifest["files"]) == ["tiny-backbone.json", "tiny-vocab.txt"]
+    assert manifest["licence"] == "MIT, as this project"
+    assert verify(out, "all-MiniLM-L6-v2") == []
+    (out / "tiny-vocab.txt").unlink()
+    assert verify(out, "all-MiniLM-L6-v2") == ["tiny-vocab.txt: it is missing"]
+    assert fetch("all-MiniLM-L6-v2", out, allow_sample=True) == manifest
+
+
+def test_half_of_a_source_does_not_stay_beside_the_sample(make_source, tmp_path):
+    class Half:
+        label, network = "half", False
+
+        def fetch(self, source, files, into, root):
+            (into / "folder").mkdir()
+            (into / "folder" / "one.txt").write_bytes(b"one")
+            raise OriginError("the rest is gone")
+
+    source = make_source(Half(), content={"folder/one.txt": b"one", "two.txt": b"two"}, sample="hyperlex.txt")
+    manifest = fetch_source(source, tmp_path / "toy", allow_sample=True)
+    assert list(manifest["files"]) == ["hyperlex.txt"]
+    assert not list((tmp_path / "toy").rglob("one.txt"))

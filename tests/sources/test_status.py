@@ -26,11 +26,22 @@ def test_a_changed_file_is_missing(tmp_path, monkeypatch, mirror):
     assert (row.present, row.missing, row.in_mirror) == (False, ("composite_entailment.txt",), True)
 
 
+def test_rows_with_several_sample_files_and_with_parts(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBSPACES_OFFLINE", "1")
+    for name in ("all-mpnet-base-v2", "snli"):
+        fetch(name, tmp_path / name, allow_sample=True)
+    rows = {row.name: row for row in status(None, tmp_path)}
+    assert rows["all-mpnet-base-v2"].sample and rows["snli"].sample
+    assert rows["snli_more"].missing == ("dev.tsv", "train_extra.tsv") and rows["snli_full"].missing == ("dev.tsv", "test.tsv", "train.tsv")
+    line = next(line for line in format_status(list(rows.values())).splitlines() if line.startswith("all-mpnet"))
+    assert line.split()[:4] == ["all-mpnet-base-v2", "0.0.1", "sample", "sample"]
+
+
 def test_the_table_is_aligned(tmp_path):
     lines = format_status(status(None, tmp_path)).splitlines()
     assert lines[0].split()[:3] == ["source", "version", "here"]
     assert len(lines) == len(SOURCES) + 2
     column = lines[0].index("here")
     assert all(line[column - 1] == " " and line[column] != " " for line in lines[2:])
-    assert "15 files missing" in lines[2] and "later" in lines[-1]
+    assert "15 files missing" in lines[2] and "10 files missing" in lines[-1]
     assert all(line == line.rstrip() for line in lines)

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from subspaces.errors import UserError
-from subspaces.params import Training
+from subspaces.params.reconstruction import Training
 
 _STEPS = 300
 _VISITS = 40

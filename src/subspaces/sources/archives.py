@@ -1,7 +1,7 @@
 """Take the wanted files out of whatever an origin delivered: a tar, a zip, a gzip or the plain file.
 
-Members are chosen by base name and written under names that the registry gives, so nothing in an archive can decide where it lands;
-copying stops at the expected size, so nothing in an archive can fill the disk.
+Members are chosen by the end of their path and written under names that the registry gives, so nothing in an archive can decide where
+it lands; copying stops at the expected size, so nothing in an archive can fill the disk.
 """
 
 from __future__ import annotations
@@ -59,10 +59,12 @@ def deliver_tar_stream(stream: IO[bytes], wanted: Sequence[SourceFile], into: Pa
 
 
 def deliver_members(members: Iterator[tuple[str, int, IO[bytes]]], wanted: Sequence[SourceFile], into: Path) -> None:
-    """A member counts only with the base name and the size that the registry gives."""
-    by_name = {file.name: file for file in wanted}
+    """A member counts only with the name and the size that the registry gives."""
+    by_name = {PurePosixPath(file.name).parts: file for file in wanted}
     for path, size, stream in members:
-        file = by_name.get(PurePosixPath(path).name)
+        parts = PurePosixPath(path).parts
+        # The longest match first: 1_Pooling/config.json is not config.json.
+        file = next((by_name[parts[start:]] for start in range(len(parts)) if parts[start:] in by_name), None)
         if file is not None and file.size in (None, size):
             copy(stream, into / file.name, file.size)
 
@@ -88,6 +90,7 @@ def _is_gzip(path: Path) -> bool:
 def copy(stream: IO[bytes], target: Path, limit: int | None) -> None:
     """Copy a stream, but never more than one chunk beyond `limit` bytes."""
     written = 0
+    target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as sink:
         if limit is None:
             shutil.copyfileobj(stream, sink, CHUNK)

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,6 @@ def fetch_source(source: Source, out: Path, *, root: Path | None = None, allow_s
     if kept := _keep(source, out, allow_sample):
         return kept
     _refuse_foreign(source, out)
-    if source.status != "ready":
-        raise UserError(f"{source.name} is listed but cannot be fetched yet ({_known(source)}).")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         _sweep(out)
@@ -83,8 +82,8 @@ def _refuse_foreign(source: Source, out: Path) -> None:
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file; {source.name} needs a folder. Move it away or choose another folder.")
-    ours = {MANIFEST, source.sample, *(file.name for file in source.files)}
-    foreign = sorted(path.name for path in out.iterdir() if path.name not in ours and not path.name.startswith("."))
+    ours = {MANIFEST, *source.samples, *(file.name for file in source.files)}
+    foreign = [name for name in files_in(out) if name not in ours and not name.startswith(".")]
     if foreign:
         raise UserError(
             f"{out} holds files that do not belong to {source.name} ({', '.join(foreign[:5])}). Choose a folder for this source alone."
@@ -104,9 +103,9 @@ def _collect(source: Source, staging: Path, root: Path | None, allow_sample: boo
         details.append(f"{origin.label}: {result}" + (f" ({detail})" if detail else ""))
         if not missing:
             return _manifest(source, " + ".join(used), tried, staging)
-    if allow_sample and source.sample is not None:
-        for path in staging.iterdir():
-            path.unlink()
+    if allow_sample and source.samples:
+        for name in files_in(staging):
+            (staging / name).unlink()
         text = Sample().fetch(source, (), staging, root)
         return _manifest(source, text, tried, staging, sample=True)
     raise UserError(_cannot_be_had(source, missing, details, allow_sample))
@@ -139,6 +138,11 @@ def _try(
     return got, text, reason, detail
 
 
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder and the folders in it, by their paths from there."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
 def check(path: Path, file: SourceFile) -> str | None:
     """What is wrong with the file at `path`, or None."""
     if not path.is_file():
@@ -149,6 +153,9 @@ def check(path: Path, file: SourceFile) -> str | None:
     if file.sha256 is None and file.git_blob is not None:
         found = git_blob(path)
         return None if found == file.git_blob else f"as a git blob it is {found[:12]}… instead of {file.git_blob[:12]}…"
+    if file.sha256 is None and file.lines is not None:
+        found = count_lines(path)
+        return None if found == file.lines else f"it has {found} lines instead of {file.lines}"
     if file.sha256 is None:
         return "its sha256 is not known yet, so it cannot be trusted"
     found = sha256_file(path)
@@ -164,9 +171,15 @@ def git_blob(path: Path) -> str:
     return hasher.hexdigest()
 
 
+def count_lines(path: Path) -> int:
+    with open(path, "rb") as handle:
+        return sum(piece.count(b"\n") for piece in iter(lambda: handle.read(1 << 20), b""))
+
+
 def _manifest(source: Source, origin: str, tried: list[dict[str, str]], staging: Path, *, sample: bool = False) -> dict[str, Any]:
     """Nothing in it depends on the machine or the hour: the same bytes from the same origin give the same manifest."""
-    files = {path.name: {"sha256": sha256_file(path), "bytes": path.stat().st_size} for path in sorted(staging.iterdir())}
+    paths = {name: staging / name for name in files_in(staging)}
+    files = {name: {"sha256": sha256_file(path), "bytes": path.stat().st_size} for name, path in paths.items()}
     licence = "MIT, as this project" if sample else source.licence
     return {
         "source": source.name,
@@ -203,10 +216,6 @@ def _install(source: Source, staging: Path, out: Path, manifest: dict[str, Any])
     return manifest
 
 
-def _known(source: Source) -> str:
-    return "; ".join(f"{origin.label}: {getattr(origin, 'note', '')}" for origin in source.origins)
-
-
 def _cannot_be_had(source: Source, missing: tuple[SourceFile, ...], details: list[str], allow_sample: bool) -> str:
     names = [file.name for file in missing]
     lines = [f"{source.name} {source.version} cannot be had: {len(names)} of {len(source.files)} files are missing ({', '.join(names)})."]
@@ -216,7 +225,7 @@ def _cannot_be_had(source: Source, missing: tuple[SourceFile, ...], details: lis
         lines += [f"What to do: get it from {source.homepage} or from a colleague's mirror, set {MIRROR} to a folder, and put there:"]
         lines += [f"  {place}" for place in places]
         lines += [f"Plain, unpacked files under ${MIRROR}/{source.name}/ are accepted too. Then run the same command again."]
-    if source.sample is not None and not allow_sample:
+    if source.samples and not allow_sample:
         lines += ["Scale quick can run on a small sample instead."]
     return "\n".join(lines)
 
@@ -235,10 +244,23 @@ def verify(out: Path, source: Source | str) -> list[str]:
         return [f"{MANIFEST}: it is not a manifest of this project"]
     if (manifest.get("source"), manifest.get("version")) != (source.name, source.version):
         return [f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"]
-    if manifest["sample"] and source.sample is None:
+    if manifest["sample"] and not source.samples:
         return [f"{MANIFEST}: it claims a sample, and there is none for {source.name}"]
-    expected = (_sample_file(source.sample),) if manifest["sample"] else source.files
+    if manifest["sample"]:
+        expected = tuple(_sample_file(name) for name in source.samples)
+    else:
+        expected = tuple(_as_fetched(file, manifest.get("files")) for file in source.files)
     return [f"{file.name}: {problem}" for file in expected if (problem := check(out / file.name, file))]
+
+
+def _as_fetched(file: SourceFile, recorded: Any) -> SourceFile:
+    """Of a file that was only counted when it came, the manifest knows the digest."""
+    if file.lines is None or file.sha256 is not None:
+        return file
+    try:
+        return replace(file, sha256=recorded[file.name]["sha256"], size=recorded[file.name]["bytes"])
+    except (KeyError, TypeError):
+        return file
 
 
 def _sample_file(name: str) -> SourceFile:

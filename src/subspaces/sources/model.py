@@ -22,11 +22,11 @@ class OriginError(Exception):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file as it lies in data/: unpacked, so that every origin must give the same bytes.
+    """One file as it lies in data/: unpacked, so that every origin must give the same bytes. The name may have a folder (`a/b.json`).
 
     `sha256` and `size` are those of the unpacked content; None means that nobody has been able to state them yet.
     `mirror` is where the mirror folder keeps it, possibly compressed or inside an archive. `git_blob` is git's own digest of the file, for
-    one that is known from its repository only.
+    one that is known from its repository only; `lines` is all that is known of a file that an origin writes from another form.
     """
 
     name: str
@@ -34,6 +34,7 @@ class SourceFile:
     size: int | None
     mirror: str | None = None
     git_blob: str | None = None
+    lines: int | None = None
 
 
 class Origin(Protocol):
@@ -43,7 +44,10 @@ class Origin(Protocol):
     network: bool
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        """Write what can be had of `files` to `into` and return the text for the manifest, or raise OriginError."""
+        """Write what can be had of `files` to `into` and return the text for the manifest, or raise OriginError.
+
+        The folder that holds `into` is temporary and on the same disk: a place for large downloads on the way.
+        """
         ...
 
 
@@ -60,7 +64,10 @@ class Source:
     files: tuple[SourceFile, ...]
     origins: tuple[Origin, ...]
     counts: Mapping[str, int] = field(default_factory=dict)
-    sample: str | None = None
+    sample: str | tuple[str, ...] | None = None
     used_by: tuple[str, ...] = ()
-    status: str = "ready"
-    """`ready`, or `later`: listed so that the whole need is visible, but nothing fetches it yet."""
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The sample's files: none, one or several."""
+        return (self.sample,) if isinstance(self.sample, str) else self.sample or ()

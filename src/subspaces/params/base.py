@@ -1,0 +1,38 @@
+"""Words that all parameter files share: strict models, scales, seeds, and layers of settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+
+Scale = Literal["quick", "laptop", "paper"]
+PartOfSpeech = Literal["nouns", "verbs"]
+SCALES: tuple[str, ...] = ("quick", "laptop", "paper")
+POS: tuple[str, ...] = ("nouns", "verbs")
+COVERAGES: tuple[int, ...] = (0, 10, 25, 50)
+
+
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) != len(seeds):
+        raise ValueError("a seed is listed twice")
+    return seeds
+
+
+Seeds = Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)]
+Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$", description="a colour such as #0072b2")]
+Positive = Annotated[float, Field(gt=0)]
+Reason = Annotated[str, Field(min_length=10)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True, allow_inf_nan=False)
+
+
+def some(model: type[Strict]) -> type[Strict]:
+    """The same settings, each of them optional: a layer, in which what is absent stays as it was in the layer below."""
+    fields = {}
+    for name, info in model.model_fields.items():
+        kind = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+        fields[name] = (Optional[kind], None)  # noqa: UP045 — a union of a built type is not a type expression
+    return create_model(f"Some{model.__name__}", __base__=Strict, __doc__=f"Any of {model.__name__}.", **fields)
