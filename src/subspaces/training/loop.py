@@ -153,5 +153,6 @@ def _line(entry: dict[str, float]) -> str:
 def set_threads(threads: int) -> None:
     """Fix the number of threads: the same bits need the same order of sums."""
     torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # as torch.use_deterministic_algorithms does, without its import of the compiler, which takes longer than a small job
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what was not written; filling costs 5 %
