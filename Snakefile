@@ -11,6 +11,7 @@ include: "workflow/rules/common.smk"
 wildcard_constraints:
     pos="|".join(POS),
     coverage="|".join(map(str, COVERAGES)),
+    ways="2|3",
     row="[^/]+",
     seed=r"\d+",
     table="|".join(registry.tables()),
@@ -20,6 +21,8 @@ include: "workflow/rules/sources.smk"
 include: "workflow/rules/wordnet.smk"
 include: "workflow/rules/hyperlex.smk"
 include: "workflow/rules/link_prediction.smk"
+include: "workflow/rules/snli.smk"
+include: "workflow/rules/composition.smk"
 include: "workflow/rules/paper.smk"
 
 

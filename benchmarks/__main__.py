@@ -14,6 +14,7 @@ from benchmarks.evaluation import evaluation
 from benchmarks.graphs import NOUNS, find_graph
 from benchmarks.link_prediction import link
 from benchmarks.memory import memory
+from benchmarks.nli import head, nli
 from benchmarks.poincare import poincare
 from benchmarks.steps import per_edge, shared
 from benchmarks.timing import Row, Skipped, machine
@@ -30,6 +31,8 @@ def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) 
             "shared-64": lambda: shared(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
             "link-64": lambda: link(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
             "poincare-gensim": lambda: poincare(graph, batch=32, edges=64, rounds=1, others=()),
+            "nli-128": lambda: nli(HERE / "nowhere", 8, batch=24, micro=12, rounds=1),
+            "head-128": lambda: head(HERE / "nowhere", 8, batch=16, rounds=1),
             "evaluation": lambda: evaluation(graph, 16, sample=20),
             "memory": lambda: memory(graph_path, graph.nodes, 8, batch=32, pool=16, steps=2),
         }
@@ -39,6 +42,8 @@ def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) 
         "shared-64": lambda: shared(graph, 64),
         "link-64": lambda: link(graph, 64),
         "poincare-gensim": lambda: poincare(graph),
+        "nli-128": lambda: nli(HERE.parent),
+        "head-128": lambda: head(HERE.parent),
         "evaluation": lambda: evaluation(graph, 64, limit=limit),
         "memory": lambda: memory(graph_path, graph.nodes, 64),
     }

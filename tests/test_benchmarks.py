@@ -52,7 +52,7 @@ def small(tmp_path_factory) -> dict:
 
 def test_small_run_has_every_row_with_every_field(small):
     assert small["small"] is True and small["graph"].startswith("synthetic")
-    assert len(small["rows"]) + len(small["skipped"]) == 7
+    assert len(small["rows"]) + len(small["skipped"]) == 9
     assert list(small["skipped"]) == ([] if find_spec("gensim") else ["poincare-gensim"])
     for row in small["rows"]:
         assert row.keys() >= FIELDS

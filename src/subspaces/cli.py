@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
+from subspaces.composition.scoring_commands import app as composition_app
 from subspaces.context import choose, project, recipes_here
 from subspaces.errors import UserError
 from subspaces.hierarchy.commands import app as hierarchy_app
+from subspaces.nli.commands import app as snli_app
 from subspaces.wordnet.commands import hyperlex_app, link_app, reconstruction_app, wordnet_app
 
 app = typer.Typer(help="Concepts as linear subspaces: data, training, evaluation, tables and figures.", no_args_is_help=True)
@@ -23,6 +25,8 @@ app.add_typer(wordnet_app, name="wordnet")
 app.add_typer(reconstruction_app, name="reconstruction")
 app.add_typer(hyperlex_app, name="hyperlex")
 app.add_typer(link_app, name="link-prediction")
+app.add_typer(snli_app, name="snli")
+app.add_typer(composition_app, name="composition")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(paper_app, name="paper")
 
@@ -112,24 +116,29 @@ def paper_table(name: str) -> None:
 @paper_app.command("figure")
 def paper_figure(name: str) -> None:
     """Draw figures/NAME.pdf and .png."""
+    import importlib
+
+    from subspaces.files import read_json
+    from subspaces.paper.layouts import LAYOUTS
     from subspaces.paper.style import save
+    from subspaces.recipes import FIGURES
 
     recipe = recipes_here().figure(name)
-    if name == "overview":
-        from subspaces.paper.figures.overview import draw_overview
-
-        figure = draw_overview()
-    elif name.startswith("link_prediction"):
-        from subspaces.files import read_json
-        from subspaces.paper.figures.link_prediction import draw_coverage, draw_time
-        from subspaces.paper.layouts import LAYOUTS
-
-        draw = draw_coverage if name == "link_prediction_coverage" else draw_time
-        figure = draw([read_json(one.output) for one in recipe.inputs], LAYOUTS["link_prediction"].rows)
+    module, function = FIGURES[name]
+    draw = getattr(importlib.import_module(f"subspaces.paper.figures.{module}"), function)
+    inputs = [Path(one.output) for one in recipe.inputs]
+    if name == "rank_vs_descendants":
+        figure = draw(inputs[0], recipe.settings["points"], recipe.settings["chain"])
+    elif name.startswith(("link_prediction", "composition")):
+        table = "composition" if name == "composition" else "link_prediction"
+        figure = draw([read_json(path) for path in inputs], LAYOUTS[table].rows)
+    elif name == "inclusion_histograms":
+        shown = [read_json(path) for path in inputs]
+        figure = draw(*([one for one in shown if one["settings"]["ways"] == ways] for ways in (2, 3)))
+    elif name == "entailment_chains":
+        figure = draw(read_json(inputs[0]))
     else:
-        from subspaces.paper.figures.rank_vs_descendants import draw_ranks
-
-        figure = draw_ranks(Path(recipe.inputs[0].output), recipe.settings["points"], recipe.settings["chain"])
+        figure = draw(*([[read_json(path) for path in inputs]] if inputs else []))
     save(figure, Path(recipe.output).with_suffix(""), recipe.key)
 
 
@@ -178,6 +187,19 @@ def dvc_yaml(
         write_text(out, text)
     elif not out.exists() or out.read_text() != text:
         raise UserError(f"{out} is stale: run `subspaces dvc-yaml` and commit the result.")
+
+
+@app.command("adopt")
+def adopt_results(
+    reason: Annotated[str, typer.Option(help="Why the results stay the same; kept beside each of them.")],
+    since: Annotated[str, typer.Option(help="The git revision whose results are kept.")] = "HEAD",
+) -> None:
+    """Keep the results of a revision whose code has changed since without changing them. Settings must be the same."""
+    from subspaces.adopt import adopt, keys_at
+
+    recipes = recipes_here()
+    kept = adopt(recipes.everything(), keys_at(since, project(), recipes.params.scale, Path()), reason, since)
+    typer.echo("\n".join([*kept, f"{len(kept)} outputs adopted from {since}"]))
 
 
 @app.command()

@@ -63,13 +63,14 @@ def dvc_stages(recipes: Recipes) -> dict[str, Any]:
     stages["reconstruction_evaluations"] = _stage(
         targets, _codes(evaluations), ["data/wordnet", "models/reconstruction"], ["scale", "threads"], outs=_plain(*targets)
     )
-    stages |= _hyperlex_stages(recipes) | _link_stages(recipes)
+    stages |= _hyperlex_stages(recipes) | _link_stages(recipes) | _snli_stages(recipes) | _composition_stages(recipes)
     stages["soft_projectors"] = _stage([recipes.bounds.output], recipes.bounds.code, [], ["bounds"], outs=_plain(recipes.bounds.output))
     for name in recipes.table_names:
         table = recipes.any_table(name)
         tables = [table.output, table.output.removesuffix(".tex") + ".md"]
-        if name == "soft_projectors":
-            stages["table_soft_projectors"] = _stage(tables, table.code, [recipes.bounds.output], ["scale"], outs=_plain(*tables))
+        if name in ("soft_projectors", "composition_extra"):  # made from evaluations, not from numbers
+            evidence = [one.output for one in table.inputs]
+            stages[f"table_{name}"] = _stage(tables, table.code, evidence, ["scale"], outs=_plain(*tables))
             continue
         numbers = [one.output for one in table.inputs]
         evidence = sorted({one.output for number in table.inputs for one in number.inputs})
@@ -83,11 +84,8 @@ def dvc_stages(recipes: Recipes) -> dict[str, Any]:
         figure = recipes.figure(name)
         pictures = [figure.output.removesuffix(".png") + kind for kind in (".pdf", ".png")]
         inputs = [one.output for one in figure.inputs]
-        used = ["scale", f"figures.{name}"] if inputs else ["scale"]
-        if name.startswith("link_prediction"):
-            stages[f"figure_{name}"] = _stage(pictures, figure.code, inputs, ["scale"], outs=_plain(*pictures))
-            continue
-        if inputs:  # the list of ranks is made for this figure only
+        used = ["scale", f"figures.{name}"] if figure.settings else ["scale"]
+        if name == "rank_vs_descendants":  # the list of ranks is made for this figure only
             stages[f"ranks_{name}"] = _stage(
                 inputs,
                 _codes(figure.inputs),
@@ -139,6 +137,31 @@ def _link_stages(recipes: Recipes) -> dict[str, Any]:
         "link_prediction_evaluations": _stage(
             targets, _codes(evaluations), ["data/link_prediction", "models/link_prediction"], ["scale", "threads"], outs=_plain(*targets)
         ),
+    }
+
+
+def _snli_stages(recipes: Recipes) -> dict[str, Any]:
+    models = [recipes.snli_model(*job) for job in recipes.snli_jobs]
+    evaluations = [recipes.snli_evaluation(*job) for job in recipes.snli_jobs]
+    targets = [one.output for one in evaluations]
+    data = ["data/snli.parquet", "data/snli.json"]
+    return {
+        "snli_data": _stage(data, ["subspaces.nli.data", "subspaces.sources.fetch"], [], ["scale"], outs=_keep(*data)),
+        "snli_models": _stage(
+            [one.output for one in models], _codes(models), data, ["scale", "threads", "snli"], outs=_keep("models/snli")
+        ),
+        "snli_evaluations": _stage(targets, _codes(evaluations), [*data, "models/snli"], ["scale", "threads"], outs=_plain(*targets)),
+    }
+
+
+def _composition_stages(recipes: Recipes) -> dict[str, Any]:
+    built, evaluations = recipes.composition_set(), [recipes.composition_evaluation(*job) for job in recipes.composition_jobs]
+    pairs, targets = [built.output, built.output.removesuffix(".json") + ".csv"], [one.output for one in evaluations]
+    shipped = f"src/{PACKAGE.name}/composition/candidates.csv"
+    family = ["scale", "composition"]
+    return {
+        "composition_set": _stage(pairs, built.code, ["models/snli", shipped], family, outs=_plain(*pairs)),
+        "composition_evaluations": _stage(targets, _codes(evaluations), ["models/snli", *pairs], family, outs=_plain(*targets)),
     }
 
 

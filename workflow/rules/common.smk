@@ -24,6 +24,7 @@ for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
 
 MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
 LINK = "models/link_prediction/{row}/{coverage}/seed-{seed}"
+SNLI = "models/snli/{row}/{ways}way/seed-{seed}"
 GAUSSIAN = "models/hyperlex/gaussian-50/seed-{seed}"
 
 # jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
@@ -62,6 +63,23 @@ def job_of(wildcards):
 
 def link_job_of(wildcards):
     return wildcards.row, int(wildcards.coverage), int(wildcards.seed)
+
+
+def snli_job_of(wildcards):
+    return wildcards.row, int(wildcards.ways), int(wildcards.seed)
+
+
+def snli_memory(wildcards):
+    """Megabytes of a model's weights, gradients and moments, and of one micro-batch."""
+    return 6000 if "mpnet" in wildcards.row else 3000
+
+
+def composition_models():
+    """The models of the baselines that filter the set, with their weights and tokenisers."""
+    recipe = RECIPES.composition_set()
+    folders = [str(Path(one.output).parent) for one in recipe.inputs]
+    names = ("settings.json", "weights.safetensors", "tokenizer.json")
+    return needs(recipe, [f"{folder}/{name}" for folder in folders for name in names])
 
 
 def model_of(wildcards):

@@ -13,9 +13,8 @@ from subspaces.errors import UserError
 from subspaces.files import digest, read_json, write_json
 from subspaces.paper.verdicts import verdict
 
-# a word of the column's name → metric of the evaluation
-METRICS = {"map": "map", "mr": "mr", "rho": "rho", "f1": "f1", "spearman": "spearman"}
 _DECIDING = ("model", "training", "subtree", "graph", "split", "threshold", "alpha", "pairs")
+_DECIDING += ("backbone", "ways", "dev_pairs", "test_pairs", "subset_seed", "trained_on", "set", "operator")
 
 
 def write_number(
@@ -54,7 +53,8 @@ def write_number(
 
 
 def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any]]) -> dict[str, Any]:
-    measure = next((METRICS[word] for word in paper["column"].split("-") if word in METRICS), None)
+    names = (paper["column"], *paper["column"].split("-"))  # a metric has the column's name, or that of one of its words
+    measure = next((name for name in names if all(name in one["metrics"] for one in evaluations)), None)
     if measure is None:
         raise UserError(f"number {paper['id']}: no metric is known for column {paper['column']}.")
     values = [one["metrics"][measure] for one in evaluations]
@@ -62,7 +62,10 @@ def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any
     first = evaluations[0]
     settings = {name: first["settings"][name] for name in _DECIDING if name in first["settings"]}
     sample = any(one["data"]["sample"] for one in evaluations)
-    judged, reason = _judge(paper, scale, value, sd, settings, sample)
+    if "extent" in first:
+        judged, reason = _judge_extent(paper, scale, value, sd, first["extent"])
+    else:
+        judged, reason = _judge(paper, scale, value, sd, settings, sample)
     return {
         "value": value,
         "sd": sd,
@@ -76,7 +79,16 @@ def _measured(paper: dict[str, Any], scale: str, evaluations: list[dict[str, Any
         "settings_sha256": digest(settings),
         "data": {name: value for name, value in first["data"].items() if name != "origin"},  # the same bytes from anywhere
         "weights_sha256": [one["weights_sha256"] for one in evaluations],
+        **({"interval": first["interval"][measure]} if measure in first.get("interval", {}) and len(values) == 1 else {}),
     }
+
+
+def _judge_extent(paper: dict, scale: str, value: float, sd: float | None, extent: dict[str, Any]) -> tuple[str, str]:
+    """The evaluation itself says what it covered, and whether that compares."""
+    text = f"{extent['text']}; {scale} scale"
+    if not extent["comparable"]:
+        return "other scale", text
+    return verdict(value, sd, paper["value"], paper["sd"], paper["better"]), text
 
 
 def _judge(paper: dict, scale: str, value: float, sd: float | None, settings: dict, sample: bool) -> tuple[str, str]:

@@ -1,47 +1,18 @@
-"""Every artefact of the workflow as a Recipe: the one place that says what depends on what.
-
-Snakemake asks it for keys and paths, the commands ask it what to write into their outputs, DVC's stages are generated from it.
-Nothing here imports torch: it is read at every start of the workflow.
-"""
+"""WordNet: hierarchies, reconstruction (Table 2), HyperLex (Table 3), link prediction (Table 4)."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from pathlib import Path
-from typing import Any
-
-from subspaces.errors import UserError
-from subspaces.files import read_json
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.params import COVERAGES, POS, Params
-from subspaces.sources.registry import get
+from subspaces.paper.registry import PaperNumber
+from subspaces.params import COVERAGES, POS
+from subspaces.recipes.base import BaseRecipes
 
-FIGURES = ("overview", "rank_vs_descendants", "link_prediction_coverage", "link_prediction_time")
 _GEOMETRIES = "subspaces.wordnet.geometries"
 _ENTAILMENT = "subspaces.wordnet.entailment"
 
 
-class Recipes:
-    """The recipes for one set of parameters in one working folder."""
-
-    def __init__(self, params: Params, folder: Path = Path()):
-        self.params, self.folder = params, Path(folder)
-
-    # --- sources and data -------------------------------------------------------------------------------------------------
-
-    def source(self, name: str) -> Recipe:
-        """The raw files: the registry's digests, or the sample's when a sample is what there is (quick scale only)."""
-        source = get(name)
-        output = f"data/sources/{name}.json"
-        settings: dict[str, Any] = {"source": name, "files": {one.name: one.sha256 for one in source.files}}
-        record = self.folder / output
-        if self.params.scale == "quick" and record.exists():
-            content = read_json(record)
-            if content.get("sample"):
-                settings = {"source": name, "sample": content["files"]}
-        return Recipe(output, settings)
-
+class WordnetRecipes(BaseRecipes):
     def hierarchy(self, pos: str) -> Recipe:
         settings = {"pos": pos, "instance_hypernyms": self.params.wordnet.instance_hypernyms}
         code = ("subspaces.wordnet.prepare",)
@@ -151,96 +122,40 @@ class Recipes:
         code = ("subspaces.wordnet.link_evaluate", model.code[1])
         return Recipe(f"results/evaluations/link_prediction/{row}/{coverage}/seed-{seed}.json", {}, code, (model,))
 
-    # --- the paper --------------------------------------------------------------------------------------------------------
+    # --- what numbers are made from ---------------------------------------------------------------------------------------
 
-    def evidence(self, identifier: str) -> tuple[Recipe, ...]:
-        """The evaluations that a number is computed from; empty while its experiment does not exist."""
-        entry = registry.number(identifier)
+    def evidence_reconstruction(self, entry: PaperNumber) -> tuple[Recipe, ...]:
         pos = entry.column.split("-")[0]
-        if entry.table == "reconstruction" and (entry.row, pos) in self.reconstruction_rows:
-            return self.reconstruction_evaluations(entry.row, pos)
-        if entry.table == "link_prediction":
-            found = [job for job in self.link_jobs if job[:2] == (entry.row, int(entry.column.removeprefix("f1-")))]
-            return tuple(self.link_evaluation(*job) for job in found)
-        if entry.table == "hyperlex":
-            return tuple(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs if job[0] == entry.row)
-        return ()
+        return self.reconstruction_evaluations(entry.row, pos) if (entry.row, pos) in self.reconstruction_rows else ()
 
-    def reason_not_run(self, identifier: str) -> str | None:
-        """Why a number has no evaluations; None where it has."""
-        entry = registry.number(identifier)
-        if entry.table == "reconstruction":
-            return self.params.not_run(entry.row, entry.column.split("-")[0])
-        if entry.table == "link_prediction":
-            return self.params.link_not_run(entry.row, int(entry.column.removeprefix("f1-")))
-        if entry.table == "hyperlex":
-            return self.params.hyperlex_budget.not_run if entry.row == "gaussian-50" else self.params.not_run(entry.row, "nouns")
-        return f"the experiment behind table {entry.table} is not part of this version yet"
+    def reason_reconstruction(self, entry: PaperNumber) -> str | None:
+        return self.params.not_run(entry.row, entry.column.split("-")[0])
 
-    def number(self, identifier: str) -> Recipe:
-        entry = registry.number(identifier)
-        settings = {"id": identifier, "scale": self.params.scale, "paper": {"value": entry.value, "sd": entry.sd}}
-        settings |= {"unit": entry.unit, "better": entry.better, "reason": self.reason_not_run(identifier)}
-        return Recipe(f"results/numbers/{identifier}.json", settings, ("subspaces.paper.numbers",), self.evidence(identifier))
+    def evidence_link_prediction(self, entry: PaperNumber) -> tuple[Recipe, ...]:
+        found = [job for job in self.link_jobs if job[:2] == (entry.row, int(entry.column.removeprefix("f1-")))]
+        return tuple(self.link_evaluation(*job) for job in found)
 
-    def table(self, name: str) -> Recipe:
-        inputs = tuple(self.number(one.id) for one in registry.of_table(name))
-        return Recipe(f"results/tables/{name}.tex", {"table": name}, ("subspaces.paper.tables",), inputs)
+    def reason_link_prediction(self, entry: PaperNumber) -> str | None:
+        return self.params.link_not_run(entry.row, int(entry.column.removeprefix("f1-")))
 
-    @cached_property
-    def bounds(self) -> Recipe:
-        settings = self.params.bounds.model_dump()
-        return Recipe("results/evaluations/soft_projectors.json", settings, ("subspaces.bounds",))
+    def evidence_hyperlex(self, entry: PaperNumber) -> tuple[Recipe, ...]:
+        return tuple(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs if job[0] == entry.row)
 
-    @cached_property
-    def bounds_table(self) -> Recipe:
-        return Recipe("results/tables/soft_projectors.tex", {"table": "soft_projectors"}, ("subspaces.bounds",), (self.bounds,))
-
-    def figure(self, name: str) -> Recipe:
-        if name == "overview":
-            return Recipe("figures/overview.png", {}, ("subspaces.paper.figures.overview",))
-        if name == "rank_vs_descendants":
-            settings = self.params.figures.rank_vs_descendants.model_dump()
-            inputs = (self.reconstruction_ranks(settings["model"], "nouns", self.params.reconstruction_budget.seeds[0]),)
-            return Recipe("figures/rank_vs_descendants.png", settings, ("subspaces.paper.figures.rank_vs_descendants",), inputs)
-        if name == "link_prediction_coverage":
-            inputs = self.table("link_prediction").inputs
-            return Recipe(f"figures/{name}.png", {}, ("subspaces.paper.figures.link_prediction",), inputs)
-        if name == "link_prediction_time":
-            inputs = tuple(self.link_evaluation(*job) for job in self.link_jobs)
-            return Recipe(f"figures/{name}.png", {}, ("subspaces.paper.figures.link_prediction",), inputs)
-        raise UserError(f"unknown figure {name!r}: choose one of {', '.join(FIGURES)}.")
+    def reason_hyperlex(self, entry: PaperNumber) -> str | None:
+        return self.params.hyperlex_budget.not_run if entry.row == "gaussian-50" else self.params.not_run(entry.row, "nouns")
 
     # --- all of it --------------------------------------------------------------------------------------------------------
 
-    @property
-    def sources(self) -> list[str]:
-        """The sources that this scale needs."""
-        splits = [] if self.params.link_budget.subtree else ["wordnet_link_prediction"]
-        return ["wordnet", "hyperlex", *splits]
+    def wordnet_data(self) -> list[Recipe]:
+        return [*(self.hierarchy(pos) for pos in POS), *(self.split(coverage) for coverage in COVERAGES)]
 
-    @property
-    def table_names(self) -> list[str]:
-        return ["soft_projectors", *registry.tables()]
-
-    def any_table(self, name: str) -> Recipe:
-        return self.bounds_table if name == "soft_projectors" else self.table(name)
-
-    def everything(self) -> list[Recipe]:
-        """All recipes, those before that others are made from."""
+    def wordnet_everything(self) -> list[Recipe]:
         return [
-            *(self.source(name) for name in self.sources),
-            *(self.hierarchy(pos) for pos in POS),
+            *self.wordnet_data(),
             *(self.reconstruction_model(*job) for job in self.reconstruction_jobs),
             *(self.reconstruction_evaluation(*job) for job in self.reconstruction_judged),
-            *self.figure("rank_vs_descendants").inputs,
             *self.gaussian_models,
             *(self.hyperlex_evaluation(*job) for job in self.hyperlex_jobs),
-            *(self.split(coverage) for coverage in COVERAGES),
             *(self.link_model(*job) for job in self.link_jobs),
             *(self.link_evaluation(*job) for job in self.link_jobs),
-            *(self.number(identifier) for identifier in registry.numbers()),
-            self.bounds,
-            *(self.any_table(name) for name in self.table_names),
-            *(self.figure(name) for name in FIGURES),
         ]
