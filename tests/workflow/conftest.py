@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+NLI_ROWS = ("minilm-mlp-diff", "minilm-subspace-64")  # and two of the twelve of SNLI, on the sample's tiny backbone
 LINK_ROWS = ("cones-10", "subspace-64")  # two of the eight rows of link prediction are enough to see the graph work
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -113,6 +114,13 @@ def make_tiny(project: Project) -> None:
             layer.pop("start_epochs", None)
     skipped = {f"at_{coverage}": "left out of the tests' own small project" for coverage in (0, 10, 25, 50)}
     quick["not_run"] = {row: skipped for row in link["models"] if row not in LINK_ROWS}
+    snli = content["snli"]
+    quick = snli["scales"]["quick"]
+    quick |= {"pairs": 30, "dev_pairs": 12, "test_pairs": 12, "curve": [12]}
+    left_out = {ways: "left out of the tests' own small project" for ways in ("two", "three")}
+    sweep = [f"lambda-{value:g}" for value in snli["sweep"]["lambdas"]]
+    quick["not_run"] = {row: left_out for row in (*snli["models"], *sweep) if row not in NLI_ROWS}
+    content["figures"]["snli_model"] = "minilm-subspace-64"
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     project.run("subspaces", "dvc-yaml")
 

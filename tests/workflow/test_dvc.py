@@ -44,7 +44,7 @@ def test_dvc_yaml_is_the_generated_one():
 
 def test_repro_runs_every_stage_once_and_then_none(repo):
     assert len(stages_run(repo.first)) == repo.first.count("Running stage '")
-    families = {f"{name}_models" for name in ("reconstruction", "hyperlex", "link_prediction")}
+    families = {f"{name}_models" for name in ("reconstruction", "hyperlex", "link_prediction", "snli")}
     assert {"wordnet_data", "link_prediction_data", "table_reconstruction", "figure_overview"} | families <= stages_run(repo.first)
     assert stages_run(repo.run("dvc", "repro").stdout) == set()
     assert "up to date" in repo.run("dvc", "status").stdout

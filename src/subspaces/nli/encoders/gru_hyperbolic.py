@@ -78,9 +78,9 @@ class HyperbolicGRU(PairModel):
     A text does not know its part, so it goes through both at once: that costs a tenth more, since small steps are mostly overhead.
     """
 
-    def __init__(self, ways: int, words: int, dim: int = 5, cells: int = 2, **rates: float):
+    def __init__(self, ways: int, words: int, dim: int, cells: int, lr_words: float, lr_ball: float, longest: float):
         super().__init__()
-        self.ways, self.rates = ways, rates
+        self.ways, self.lr_words, self.lr_ball, self.longest = ways, lr_words, lr_ball, longest
         matrix = (cells, dim, 3 * dim)  # reset, update, candidate
         self.W, self.U = (nn.Parameter(torch.zeros(matrix, dtype=torch.float64)) for _ in range(2))
         self.joining = nn.Parameter(torch.zeros(2, dim, dim, dtype=torch.float64))
@@ -128,7 +128,7 @@ class HyperbolicGRU(PairModel):
 
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         """The joining layer M₁ ⊗ p ⊕ M₂ ⊗ h ⊕ b ⊕ d(p, h)² ⊗ b′, then the hyperplanes; (B, ways)."""
-        premise, hypothesis = premise[:, 0], hypothesis[:, -1]
+        premise, hypothesis = (one.to(self.joining.dtype) for one in (premise[:, 0], hypothesis[:, -1]))
         joint = add(exp0(log0(premise) @ self.joining[0]), exp0(log0(hypothesis) @ self.joining[1]))
         joint = clip(add(clip(joint), self.joint_bias))
         joint = clip(add(joint, exp0(squared_distance(premise, hypothesis) * log0(self.distance_bias))))
@@ -138,17 +138,17 @@ class HyperbolicGRU(PairModel):
         """Adam for matrices and normals; Riemannian SGD for points: words, which few pairs touch, and biases, at a rate each."""
         words, biases = [self.words], [self.gate_bias, self.joint_bias, self.distance_bias, self.points]
         flat = torch.optim.Adam([self.W, self.U, self.joining, self.normals], lr=lr)
-        groups = [{"params": words, "lr": self.rates["lr_words"]}, {"params": biases, "lr": self.rates["lr_ball"]}]
-        curved = geoopt.optim.RiemannianSGD(groups, lr=self.rates["lr_ball"])
+        groups = [{"params": words, "lr": self.lr_words}, {"params": biases, "lr": self.lr_ball}]
+        curved = geoopt.optim.RiemannianSGD(groups, lr=self.lr_ball)
         for one in (flat, curved):
             one.register_step_pre_hook(self._shorten)
         return [flat, curved]
 
     def _shorten(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
-        """Before a step: no parameter's gradient is longer than `clip`."""
+        """Before a step: no parameter's gradient is longer than `longest`, as in the authors' code."""
         for group in optimiser.param_groups:
             for one in group["params"]:
-                nn.utils.clip_grad_norm_([one], self.rates["clip"])
+                nn.utils.clip_grad_norm_([one], self.longest)
 
     def settle(self) -> None:
         for one in self.parameters():
@@ -175,10 +175,10 @@ def build(
         raise UserError("gru_hyperbolic learns its own words: give it no backbone.")
     if words < 2 or dim < 1 or cells not in (1, 2):
         raise UserError(f"gru_hyperbolic needs words ≥ 2, dim ≥ 1 and cells 1 or 2; got {words}, {dim} and {cells}.")
-    if not (0 < start < 1 and lr_words >= 0 and lr_ball >= 0 and clip > 0):
+    if not (0 < start <= 0.5 and lr_words >= 0 and lr_ball >= 0 and clip > 0):
         raise UserError(
-            f"gru_hyperbolic needs 0 < start < 1, learning rates ≥ 0 and clip > 0; got {start}, {lr_words}, {lr_ball} and {clip}."
+            f"gru_hyperbolic needs 0 < start ≤ 0.5, learning rates ≥ 0 and clip > 0; got {start}, {lr_words}, {lr_ball} and {clip}."
         )
-    model = HyperbolicGRU(ways, words, dim, cells, lr_words=lr_words, lr_ball=lr_ball, clip=clip)
+    model = HyperbolicGRU(ways, words, dim, cells, lr_words, lr_ball, clip)
     model.initialise(generator, start)
     return model

@@ -67,9 +67,11 @@ class OrderGRU(PairModel):
         return torch.where(labels == 0, found, (self.margin - found).clamp_min(0)).mean()
 
     @torch.no_grad()
-    def calibrate(self, logits: Tensor, labels: Tensor) -> None:
+    def calibrate(self, logits: Tensor, labels: Tensor) -> bool:
         """The threshold with the best accuracy on these pairs."""
+        before = self.threshold.clone()
         self.threshold.copy_(best_threshold(-logits[:, 0], labels == 0))
+        return bool(before != self.threshold)
 
 
 def energy(premise: Tensor, hypothesis: Tensor) -> Tensor:
