@@ -88,10 +88,12 @@ class BackboneUse(Strict):
 
 
 class NliRow(Strict):
-    """What a layer says for one row: settings, and how many pairs it is trained on."""
+    """What a layer says for one row: settings, and how many pairs it is trained, chosen and judged on."""
 
     training: SomeNliTraining = SomeNliTraining()
     pairs: int | None = Field(None, ge=1)
+    dev_pairs: int | None = Field(None, ge=1)
+    test_pairs: int | None = Field(None, ge=1)
     neutral_width: int | None = Field(None, ge=8, description="subspaces, 3-way: a smaller neutral net")
     hidden: int | None = Field(None, ge=1, description="order embeddings: a smaller GRU")
 
@@ -194,7 +196,7 @@ class Snli(Strict):
             "training": merged,
             "limit": self.limit,
             "pairs": pairs,
-            "dev_pairs": budget.dev_pairs,
-            "test_pairs": budget.test_pairs,
+            "dev_pairs": ours.dev_pairs or budget.dev_pairs,
+            "test_pairs": ours.test_pairs or budget.test_pairs,
             "subset_seed": self.subset_seed,
         }

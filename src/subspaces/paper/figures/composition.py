@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,7 +27,8 @@ def draw_composition(numbers: list[Number], order: dict[str, str]) -> Figure:
     if strange:
         raise UserError(f"{', '.join(strange)} has no place in this figure: give it the numbers of composition and the rows of its layout.")
     use_style()
-    figure, axes = plt.subplots(figsize=(COLUMN, 1.15 + _ROW * max(len(order), 2)))
+    figure = Figure(figsize=(COLUMN, 1.15 + _ROW * max(len(order), 2)))
+    axes = figure.subplots()
     if not order:
         not_run(axes, "composition: not run")
         return figure

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -55,7 +54,8 @@ def draw_compression(content: dict[str, Any]) -> Figure:
     """WordNet above, SNLI below: quality on the left axis, mean rank on the right. The first τ at which the mean rank is a quarter of
     `full_rank` (or of the largest rank, where that is not said) is marked, with what it costs against the smallest τ."""
     use_style()
-    figure, panels = plt.subplots(2, 1, figsize=(COLUMN, 3.9), sharex=True)
+    figure = Figure(figsize=(COLUMN, 3.9))
+    panels = figure.subplots(2, 1, sharex=True)
     drawn = []
     for axes, (part, measure, title, name) in zip(panels, _PARTS, strict=True):
         axes.set_title(title, loc="left", fontweight="bold")

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
@@ -38,7 +37,8 @@ def draw_histograms(two: list[Evaluation], three: list[Evaluation]) -> Figure:
     The 2-way model was told entailment against the rest, so there the other two classes stand on each other.
     """
     use_style()
-    figure, panels = plt.subplots(2, 1, figsize=(COLUMN, 3.7), sharex=True)
+    figure = Figure(figsize=(COLUMN, 3.7))
+    panels = figure.subplots(2, 1, sharex=True)
     used: list[Evaluation] = []
     for axes, ways, evaluations in zip(panels, (2, 3), (two, three), strict=True):
         some = [one for one in evaluations if one.get("inclusion")]
@@ -106,14 +106,16 @@ def draw_chains(evaluation: Evaluation) -> Figure:
     chains = [_known(chain) for chain in evaluation.get("chains") or []]
     chains = [chain for chain in chains if chain]
     if not chains:
-        figure, axes = plt.subplots(figsize=(COLUMN, 1.6))
+        figure = Figure(figsize=(COLUMN, 1.6))
+        axes = figure.subplots()
         not_run(axes, "chains: not run")
         return figure
     room = COLUMN * POINTS - 12
     texts = [[wrap(sentence, room) for sentence, _ in chain] for chain in chains]
     lines = [sum(len(text) + 1.35 for text in some) for some in texts]
     height = (sum(lines) * _LINE + 26 * len(chains)) / POINTS + 0.65
-    figure, panels = plt.subplots(len(chains), 1, figsize=(COLUMN, height), sharex=True, squeeze=False, height_ratios=lines)
+    figure = Figure(figsize=(COLUMN, height))
+    panels = figure.subplots(len(chains), 1, sharex=True, squeeze=False, height_ratios=lines)
     ranks = [rank for chain in chains for _, rank in chain]
     span = max(ranks) - min(ranks) or 1.0
     wrong = 0
@@ -165,7 +167,8 @@ def _chain(axes: Axes, ranks: list[float], texts: list[list[str]]) -> int:
 def draw_training_curves(evaluations: list[Evaluation]) -> Figure:
     """Loss and validation accuracy against training pairs seen, left 2-way, right 3-way; one line per row and seed."""
     use_style()
-    figure, panels = plt.subplots(2, 2, figsize=(PAGE, 3.5), sharex="col")
+    figure = Figure(figsize=(PAGE, 3.5))
+    panels = figure.subplots(2, 2, sharex="col")
     handles: dict[str, Line2D] = {}
     used: list[Evaluation] = []
     for column, ways in enumerate((2, 3)):
@@ -208,7 +211,8 @@ def draw_accuracy_by_pairs(evaluations: list[Evaluation]) -> Figure:
     use_style()
     if len({_ways(one) for one in evaluations}) > 1:
         raise UserError("accuracies of 2-way and 3-way models do not belong on one axis: give the evaluations of one of them.")
-    figure, axes = plt.subplots(figsize=(COLUMN, 2.7))
+    figure = Figure(figsize=(COLUMN, 2.7))
+    axes = figure.subplots()
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     used: list[Evaluation] = []
     for one in evaluations:

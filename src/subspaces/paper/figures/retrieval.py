@@ -92,15 +92,24 @@ class _Row:
                 at += 0.25 * _LINE
 
     def _line(self, axes: Axes, line: str, left: float, at: float) -> None:
-        """One line of a caption in runs of one colour, each set off from the one before as the medium measures it."""
-        before: Text | None = None
-        for colour, words in groupby(line.split(), lambda word: self.colours.get(_stem(word), "black")):
-            look = {"fontsize": SMALL, "color": colour, "parse_math": False, "bbox": _HIGHLIGHT if colour == UNWANTED else None}
-            if before is None:
-                before = axes.text(left, at, " ".join(words), **look)
-                continue
-            beyond = {"xy": (1, at), "xycoords": (before, "data"), "xytext": (width(" "), 0), "textcoords": "offset points"}
-            before = axes.annotate(" ".join(words), **beyond, **look)
+        """One line of a caption, in runs of one colour."""
+        before: list[str] = []
+        for colour, group in groupby(line.split(), lambda word: self.colours.get(_stem(word), "black")):
+            words = list(group)
+            look = {"color": colour, "parse_math": False, "bbox": _HIGHLIGHT if colour == UNWANTED else None}
+            _after(axes, " ".join(before), " ".join(words), left, at, **look)
+            before += words
+
+
+def _after(axes: Axes, before: str, words: str, left: float, at: float, **look: Any) -> None:
+    """Words where they stand when others stand before them, as the medium measures those: screens round the width of letters."""
+    if not before:
+        axes.text(left, at, words, fontsize=SMALL, **look)
+        return
+    measure = Text(left, at, before, fontsize=SMALL, transform=axes.transData, parse_math=False)  # never drawn
+    measure.set_figure(axes.figure)
+    place = {"xy": (1, at), "xycoords": (measure, "data"), "xytext": (width(" "), 0), "textcoords": "offset points"}
+    axes.annotate(words, **place, fontsize=SMALL, **look)
 
 
 def _words(query: Query, wanted: bool = True) -> tuple[set[str], set[str]]:
@@ -131,7 +140,7 @@ def _stem(word: str) -> str:
 def _foot(axes: Axes, top: float, words: str) -> None:
     axes.plot([_SIDE, PAGE * POINTS - _SIDE], [top + 4, top + 4], color=PALE, linewidth=0.6)
     at = top + 17
-    first = axes.text(_SIDE, at, "words of the terms that a query wants", color=WANTED, fontsize=SMALL)
-    beyond = {"xy": (1, at), "xycoords": (first, "data"), "xytext": (8, 0), "textcoords": "offset points"}
-    axes.annotate("of the terms that it rules out", **beyond, color=UNWANTED, fontsize=SMALL, bbox=_HIGHLIGHT)
+    first, second = "words of the terms that a query wants  ", "of the terms that it rules out"
+    axes.text(_SIDE, at, first, color=WANTED, fontsize=SMALL)
+    axes.text(_SIDE + width(first) + 4, at, second, color=UNWANTED, fontsize=SMALL, bbox=_HIGHLIGHT)
     axes.text(PAGE * POINTS - _SIDE, at, words, ha="right", color=GREY, style="italic", fontsize=SMALL)

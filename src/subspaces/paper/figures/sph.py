@@ -107,9 +107,8 @@ def _matrix(axes: Axes, values: np.ndarray, middle: tuple[float, float], name: s
     rows, columns = values.shape
     left, top = middle[0] - columns * CELL / 2, middle[1] - rows * CELL / 2
     scale = np.abs(values).max()
-    for (i, j), value in np.ndenumerate(values):
-        colour = SHADES(0.5 + 0.5 * value / scale)
-        axes.add_patch(Rectangle((left + j * CELL, top + i * CELL), CELL, CELL, facecolor=colour, edgecolor="white", linewidth=0.3))
+    edges = left + CELL * np.arange(columns + 1), top + CELL * np.arange(rows + 1)
+    axes.pcolormesh(*edges, values, cmap=SHADES, vmin=-scale, vmax=scale, edgecolors="white", linewidth=0.3)
     axes.add_patch(Rectangle((left, top), columns * CELL, rows * CELL, fill=False, edgecolor="black", linewidth=0.6))
     if below:
         axes.text(middle[0], top + rows * CELL + 6.5, f"{name}  {shape}", ha="center", va="center", fontsize=SMALL)

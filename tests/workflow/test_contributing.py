@@ -1,0 +1,56 @@
+"""The worked examples of CONTRIBUTING.md, followed to the letter in a copy of the project."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from tests.workflow.conftest import ROOT, Project
+
+pytestmark = pytest.mark.workflow
+BLOCK = r"```(?:python)?\n(.*?)```"
+
+
+def follow(project: Project, heading: str) -> str:
+    """Make the files, replacements and parameters of one section; returns its text."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    for path, content in re.findall(rf"<!-- file: (\S+) -->\n{BLOCK}", section, re.DOTALL):
+        (project.folder / path).write_text(content, encoding="utf-8")
+    for path, old, new in re.findall(rf"<!-- replace: (\S+) -->\n{BLOCK}\n<!-- with -->\n{BLOCK}", section, re.DOTALL):
+        project.replace(path, old, new)
+    for dotted, value in re.findall(r"<!-- params: (\S+) = (.*?) -->", section):
+        project.edit_params(**{dotted.replace(".", "__"): yaml.safe_load(value)})
+    return section
+
+
+def test_a_geometry_is_one_file_a_type_and_a_row(project):
+    section = follow(project, "Add a geometry")
+    for command in re.findall(r"```\n(.*?)```", section, re.DOTALL)[-1].strip().splitlines():
+        project.run("bash", "-c", command)
+    settings = (project.folder / "models/reconstruction/manhattan-10/verbs/seed-0/settings.json").read_text()
+    assert '"geometry": "manhattan"' in settings
+    for path in ("src/subspaces/wordnet/geometries/manhattan.py", "src/subspaces/params/reconstruction.py"):
+        project.run("ruff", "check", path)
+
+
+def test_a_source_is_one_row(project):
+    follow(project, "Add a source")
+    refused = project.run("subspaces", "fetch", "colours", check=False)
+    assert refused.returncode == 1 and "colours/colours.txt" in refused.stderr
+    mirror = project.folder / "no-mirror/colours"
+    mirror.mkdir(parents=True)
+    (mirror / "colours.txt").write_text("red\ngreen\nyellow\n")
+    assert project.run("subspaces", "fetch", "colours", check=False).returncode == 1, "another content than the digest's"
+    (mirror / "colours.txt").write_text("red\ngreen\nblue\n")
+    assert "1 files from mirror" in project.run("subspaces", "fetch", "colours").stdout
+
+
+def test_the_table_that_is_the_example_is_where_it_says():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a table\n")[1]
+    for path in re.findall(r"\]\((\S+?)\)", text):
+        assert (ROOT / path).is_file(), path
+    rules = (ROOT / "workflow/rules/composition.smk").read_text()
+    assert "rule write_composition_extra:" in rules and "composition_extra" in (ROOT / "dvc.yaml").read_text()
