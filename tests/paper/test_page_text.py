@@ -107,7 +107,9 @@ def test_formulas_that_cannot_be_read_are_shown_as_written(tex):
 
 def test_every_label_of_the_tables_can_be_read():
     assert label(r"$\mathbb{R}^{10}$") == "ℝ<sup>10</sup>"
+    assert label(r"$\lambda=0.1$, MLP$(p,p-h)$") == "λ=0.1, MLP(p,p−h)"
+    assert label(r"$x^2$").startswith("<math>")
     assert label("SE$^{128}$ (FAISS)") == "SE<sup>128</sup> (FAISS)"
     for layout in LAYOUTS.values():
         for words in layout.rows.values():
-            assert "<code>" not in label(words) and "$" not in label(words)
+            assert not [piece for piece in ("<code>", "<math>", "$", "\\") if piece in label(words)]
