@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from subspaces.composition.candidates import Candidate
-from subspaces.files import write_json
+from subspaces.files import write_json, write_text
 from subspaces.nli.backbone import Backbone
 from subspaces.nli.pair_model import make_model
-from subspaces.nli.tokenisers import write_sample_tokeniser
+from subspaces.nli.tokenisers import sample_tokeniser
 from subspaces.sources.origins import SAMPLES
 from subspaces.training.checkpoint import write_tensors
 
@@ -31,7 +31,7 @@ def tiny_model(folder: Path, encoder: str, ways: int = 2, seed: int = 0, **chang
         torch.manual_seed(seed)
         model = make_model(spec, ways, backbone, 0 if backbone else 7)
     if backbone:
-        write_sample_tokeniser(SAMPLES / "tiny-vocab.txt", folder / "tokenizer.json")
+        write_text(folder / "tokenizer.json", sample_tokeniser(SAMPLES / "tiny-vocab.txt"))
     else:
         write_json(folder / "tokenizer.json", {"words": ["a", "man", "is", "the", "dog"]})
     sha256 = write_tensors(folder / "weights.safetensors", {name: one.contiguous() for name, one in model.state_dict().items()})

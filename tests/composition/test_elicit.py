@@ -148,6 +148,14 @@ def test_broken_and_unreadable_answers_are_asked_for_again(bench: Bench, setting
     assert "connection failed" in reasons[0] and "not valid JSON" in reasons[1] and "not valid JSON" in reasons[2]
 
 
+@pytest.mark.parametrize(
+    "body", [b"", b"5", b"\xff\xfe", b'{"usageMetadata": 5}', b'{"candidates": [{"content": {"parts": [{"text": 5}]}}]}']
+)
+def test_odd_answers_do_not_end_the_run(bench: Bench, settings: dict[str, Any], service: Service, body: bytes) -> None:
+    service.script = [service.sends(body)]
+    assert bench.run(settings, count=1) == Summary(2, 1, 0, 1, 1, 40)
+
+
 def test_nobody_listens(tmp_path: Path, settings: dict[str, Any], service: Service) -> None:
     service.http.shutdown()
     service.http.server_close()
@@ -174,6 +182,19 @@ def test_answers_that_bring_nothing_new_end_the_run(bench: Bench, settings: dict
     message = bench.ended(settings)
     assert f"{PATIENCE} requests in a row brought nothing new" in message and "1 of 3 candidates are kept" in message
     assert len(service.requests) == PATIENCE + 1
+
+
+def test_every_line_is_flushed_to_disk(bench: Bench, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, fsync = [], os.fsync
+
+    def watching(descriptor: int) -> None:
+        fsync(descriptor)
+        sizes.append(bench.path.stat().st_size)
+
+    monkeypatch.setattr(os, "fsync", watching)
+    bench.run(settings)
+    lines = bench.path.read_bytes().splitlines(keepends=True)
+    assert sizes == [sum(map(len, lines[: number + 1])) for number in range(4)], "what was asked, and three answers, one by one"
 
 
 def test_an_answer_is_recorded_before_it_is_parsed(bench: Bench, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +260,7 @@ def test_no_waiting_for_a_quota_that_does_not_come_back_soon(bench: Bench, setti
 def test_final_complaints_end_at_once(bench: Bench, settings: dict[str, Any], service: Service, code: int, advice: str) -> None:
     service.script = [service.well] + [service.sends(complaint(code, "no such thing"), code)] * 9
     message = bench.ended(settings)
-    assert f"answered {code}: " in message and "no such thing" in message and advice in message and bench.waits == []
+    assert message.startswith(f"the service answered {code}: no such thing") and advice in message and bench.waits == []
     assert [outcome for _, outcome in bench.outcomes] == ["answer", "failed"]
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import roc_auc_score
 
 from subspaces.composition.candidates import Candidate
 from subspaces.composition.compose import compose
-from subspaces.composition.evaluate import PAIR_COLUMNS, evaluate_composition, score_set, write_set
+from subspaces.composition.evaluate import PAIR_COLUMNS, evaluate_composition, measure, score_set, write_set
 from subspaces.composition.filter import take
 from subspaces.errors import UserError
 from subspaces.files import read_json, sha256_file
@@ -59,7 +60,7 @@ def test_the_numbers_of_a_subspace_model_are_those_of_the_definition(tmp_path: P
     [("subspace", ["product", "sandwich-hard", "exact"]), ("box", ["intersection"]), ("vector", ["mean-difference"])],
 )
 def test_every_kind_of_model_has_its_operators_and_extras(tmp_path: Path, encoder: str, operators: list[str]) -> None:
-    found = evaluated(tmp_path, encoder, "sandwich-hard")
+    found = evaluated(tmp_path, encoder, "sandwich-hard", control=SETS)
     for name, candidates in SETS.items():
         measured = found["sets"][name]
         assert measured["premises"] == len(candidates) and measured["pairs"] == 4 * len(candidates)
@@ -90,10 +91,11 @@ def test_double_negation_is_the_plain_score(tmp_path: Path) -> None:
     assert found["largest_difference"] < 1e-5
 
 
-def test_exact_scores_that_are_zero_are_counted(tmp_path: Path) -> None:
-    operators = evaluated(tmp_path, "subspace")["sets"]["elicited"]["operators"]
-    assert operators["product"]["conjunction"]["zero"] == 0
-    assert 0 <= operators["exact"]["conjunction"]["zero"] <= 1
+def test_scores_that_are_exactly_zero_are_counted() -> None:
+    found = measure(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0, 0.0, -1.0]))
+    assert found["zero"] == 3 / 6 and found["n"] == 6 and found["premises"] == 3
+    assert found["auc"] == pytest.approx(100 * (2 * 0.5 + 1 + 3 + 3) / 9)
+    assert measure(torch.ones(1), torch.zeros(1)) is None and measure(None, torch.zeros(3)) is None
 
 
 def test_the_same_bytes_twice(tmp_path: Path) -> None:
@@ -101,6 +103,17 @@ def test_the_same_bytes_twice(tmp_path: Path) -> None:
     for one in (first, second):
         one.pop("timing")
     assert first == second
+
+
+def test_the_control_is_read_on_the_chosen_set_and_where_it_is_asked_for(tmp_path: Path) -> None:
+    folder = tiny_model(tmp_path / "vector", "vector")
+
+    def read(**more: Any) -> list[str]:
+        found = evaluate_composition(folder, SETS, tmp_path / "out.json", "k", "product", 1, {}, **more)
+        return [name for name, one in found["sets"].items() if one["extras"]["control"] is not None]
+
+    assert read() == ["elicited"] and read(chosen="authors") == ["authors"]
+    assert read(control=()) == [] and read(control=("authors",)) == ["authors"]
 
 
 def test_long_sentences_are_counted_as_cut(tmp_path: Path) -> None:

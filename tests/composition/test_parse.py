@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from subspaces.composition.forms import Fields, read_examples
+from subspaces.composition.fields import Fields
+from subspaces.composition.forms import read_examples
 from subspaces.composition.parse import parse_entries, parse_record, write_rejects
 from subspaces.errors import UserError
 
@@ -126,6 +127,7 @@ def test_four_lines_with_an_example_each() -> None:
         ('{"premise": "A man sits.", "h1": "A person sits.", "h2": null, "h3": "A man stands."}', "JSON without"),
         ('{"premise": "A man sits.", "h1": "12", "h2": "A b.", "h3": "A man stands."}', "h1 has no words"),
         ("| A man sits. | A person sits. | A man stands. |", "a table row with 3 cells"),
+        ("premise,h1,h2,h3\nA man, old, sits.,A person sits.,He is old.,He runs.", "a CSV record with 6 fields"),
         ("<premise>, <hypothesis 1>, <hypothesis 2>, <hypothesis 3>", "."),
     ],
 )
@@ -234,11 +236,6 @@ def test_json_round_trip(rows: list[Fields]) -> None:
     assert read("```json\n" + "\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n```") == rows
 
 
-@given(st.lists(nasty, min_size=1, max_size=3), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
-def test_csv_round_trip(rows: list[Fields], quoting: int) -> None:
-    assert read(write_csv(rows, quoting)) == rows
-
-
 @given(st.lists(nasty, min_size=1, max_size=3))
 def test_table_round_trip(rows: list[Fields]) -> None:
     lines = ["| Premise | h1 | h2 | h3 |", "|---|---|---|---|"]
@@ -257,6 +254,10 @@ def test_commas_as_asked_round_trip(rows: list[Fields], mark: str) -> None:
     assert read("\n".join(mark + ", ".join(row) for row in rows)) == rows
 
 
+COMMAS = (*A[:3], "The man, Anna, ends.")
+
+
+@example([A, COMMAS, (*A[:2], "The a, 12 end.", "The a, Anna end.")], ("{}. ", 12))
 @given(st.lists(plain, min_size=1, max_size=3), st.sampled_from([("{}. ", 12), ("{}) ", 1), ("- ", 1), ("", 1)]))
 def test_line_blocks_round_trip(rows: list[Fields], mark: tuple[str, int]) -> None:
     form, first = mark
@@ -267,6 +268,19 @@ def test_line_blocks_round_trip(rows: list[Fields], mark: tuple[str, int]) -> No
 @given(plain, st.sampled_from(["<>", "[]", "“”"]))
 def test_delimited_round_trip(row: Fields, marks: str) -> None:
     assert read(", ".join(f"{marks[0]}{sentence}{marks[1]}" for sentence in row)) == [row]
+
+
+@example([A, B, ("The premise: end.", *A[1:])], csv.QUOTE_MINIMAL)
+@given(st.lists(nasty, min_size=1, max_size=3), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
+def test_csv_round_trip(rows: list[Fields], quoting: int) -> None:
+    assert read(write_csv(rows, quoting)) == rows
+
+
+@pytest.mark.parametrize("mark", ["*", "[", "{", "|", "<", '"', "a, ", "p ", "- ", "A., ", "1. ", "> ", "h1: "])
+def test_a_model_that_repeats_itself_for_ever(mark: str) -> None:
+    """Careless patterns take minutes on this."""
+    examples, rejects = read_examples(mark * 20_000)
+    assert examples == [] and len(rejects) >= 1
 
 
 @given(st.text(max_size=200))

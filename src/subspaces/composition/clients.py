@@ -109,11 +109,13 @@ class GoogleGenai:
             failure = _silence(self._timeout)
         except self._broken as error:
             failure = Failure("passing", _line(self._key, f"the connection failed ({type(error).__name__}: {error})"))
-        except ValueError as error:
-            failure = Failure("passing", _line(self._key, f"the answer is not valid JSON ({error})"))
+        except (ValueError, TypeError) as error:
+            failure = _unreadable(self._key, error)
         raise failure
 
     def _answer(self, response: Any) -> Answer:
+        if response.candidates is None and response.prompt_feedback is None:
+            raise ValueError("neither candidates nor a reason for none")
         candidate = response.candidates[0] if response.candidates else None
         parts = (candidate.content.parts if candidate and candidate.content else None) or []
         feedback = response.prompt_feedback.block_reason if response.prompt_feedback else None
@@ -158,13 +160,15 @@ class GoogleGenerativeai:
             return self._answer(response)
         except self._api_error as error:
             headers = getattr(error.response, "headers", None) or {}
-            failure = _failure(self._key, error.code, headers, {"error": {"details": error.details}}, error.message)
+            failure = _failure(
+                self._key, error.code, headers, {"error": {"details": error.details}}, re.sub(r"^POST \S+: ", "", error.message)
+            )
         except self._timeouts:
             failure = _silence(self._timeout)
         except self._broken as error:
             failure = Failure("passing", _line(self._key, f"the connection failed ({type(error).__name__}: {error})"))
-        except self._parse_error as error:
-            failure = Failure("passing", _line(self._key, f"the answer is not valid JSON ({error})"))
+        except (self._parse_error, ValueError, TypeError) as error:
+            failure = _unreadable(self._key, error)
         raise failure
 
     def _answer(self, response: Any) -> Answer:
@@ -223,6 +227,10 @@ def _failure(key: ApiKey, status: int | None, headers: Mapping[str, str], body: 
 
 def _silence(timeout: float) -> Failure:
     return Failure("passing", f"no answer within {timeout:g} s")
+
+
+def _unreadable(key: ApiKey, error: Exception) -> Failure:
+    return Failure("passing", _line(key, f"the answer is not valid JSON, or not what was agreed ({error})"))
 
 
 def _line(key: ApiKey, text: str) -> str:

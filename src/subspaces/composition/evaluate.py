@@ -6,7 +6,7 @@ import csv
 import io
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
@@ -66,17 +66,19 @@ def measure(positive: Tensor | None, negative: Tensor | None) -> dict[str, Any] 
     return {"auc": value, "low": low, "high": high, "n": 2 * len(above), "premises": len(above), "zero": zero}
 
 
-def score_set(text_model: TextModel, candidates: Sequence[Candidate], name: str = "given") -> dict[str, Any]:
-    """Everything that is measured on one set: each operator on conjunction and negation, then the extras."""
+def score_set(text_model: TextModel, candidates: Sequence[Candidate], name: str = "given", control: bool = True) -> dict[str, Any]:
+    """Everything that is measured on one set: each operator on conjunction and negation, then the extras. Most of the time goes into
+    encoding the sentences of the `control`."""
     check_set(candidates, name)
-    composites = compose(candidates)
-    extras = [*disjunctions(candidates), *double_negations(candidates)]
-    atoms = [sentence for one in candidates for sentence in one.sentences.values()]
-    rows = _Rows([*atoms, *(one.text for one in (*composites, *extras))])
-    scores = scores_of(text_model)(text_model, text_model.represent(rows.texts))
+    composites = [*compose(candidates), *disjunctions(candidates), *double_negations(candidates)]
+    atoms = dict.fromkeys(sentence for one in candidates for sentence in one.sentences.values())
+    texts = dict.fromkeys(one.text for one in composites) if control else {}
+    rows = _Rows([*atoms, *texts])
+    make, encoded = scores_of(text_model), text_model.represent(rows.texts)
+    scores, reader = make(text_model, encoded[: len(atoms)]), make(text_model, encoded)
 
     def each(kind: str, score: Callable[[list[Composite]], Tensor | None]) -> dict[str, Any] | None:
-        return measure(*(score(half) if half else None for half in halves([*composites, *extras], kind)))
+        return measure(*(score(half) if half else None for half in halves(composites, kind)))
 
     def meet(operator: str, kind: str) -> dict[str, Any] | None:
         return each(kind, lambda half: scores.conjunction(*_operands(rows, half), kind == NEGATION, operator))
@@ -85,22 +87,26 @@ def score_set(text_model: TextModel, candidates: Sequence[Candidate], name: str 
         return each(DISJUNCTION, lambda half: scores.disjunction(*_operands(rows, half), how))
 
     def read(kind: str) -> dict[str, Any] | None:
-        return each(kind, lambda half: scores.plain(rows([one.premise for one in half]), rows([one.text for one in half])))
+        return each(kind, lambda half: reader.plain(rows([one.premise for one in half]), rows([one.text for one in half])))
 
-    control: dict[str, Any] = {kind: read(kind) for kind in (*_KINDS, DISJUNCTION, DOUBLE_NEGATION)}
-    texts = list(dict.fromkeys(one.text for one in (*composites, *extras)))
-    control["cut"] = TokenTable.of(texts, text_model.tokeniser, text_model.limit).truncated
     return {
         "premises": len(candidates),
-        "pairs": len(composites),
+        "pairs": sum(one.kind in _KINDS for one in composites),
         "operators": {operator: {kind: meet(operator, kind) for kind in _KINDS} for operator in scores.operators},
         "atomic": _atomic(scores, rows, candidates),
         "extras": {
             DISJUNCTION: {how: join(how) for how in scores.joins},
-            DOUBLE_NEGATION: _double_negation(scores, rows, [one for one in extras if one.kind == DOUBLE_NEGATION]),
-            "control": control,
+            DOUBLE_NEGATION: _double_negation(scores, rows, composites),
+            "control": {kind: read(kind) for kind in (*_KINDS, DISJUNCTION, DOUBLE_NEGATION)} | _cut(text_model, list(texts))
+            if control
+            else None,
         },
     }
+
+
+def _cut(text_model: TextModel, texts: list[str]) -> dict[str, int]:
+    """How many sentences of the control are longer than the model reads."""
+    return {"cut": TokenTable.of(texts, text_model.tokeniser, text_model.limit).truncated}
 
 
 def _operands(rows: _Rows, some: Sequence[Composite]) -> tuple[Tensor, Tensor, Tensor]:
@@ -134,12 +140,14 @@ def evaluate_composition(
     extra: Mapping[str, Any],
     *,
     chosen: str = "elicited",
+    control: Collection[str] | None = None,
     reports: Mapping[str, Mapping[str, Any]] | None = None,
     sources: Path = Path("data/sources"),
     device: str = "cpu",
 ) -> dict[str, Any]:
     """One JSON for one model: every set with every operator. `metrics` are those of the `chosen` set with `operator`, where the model has
-    a choice. `reports` are the filter's, by set; a set without one was not filtered here."""
+    a choice. The sets in `control` are also read as sentences; by default the chosen one. `reports` are the filter's, by set; a set
+    without one was not filtered here."""
     if chosen not in candidates_by_set:
         raise UserError(f"there is no set {chosen!r} to choose: the sets are {', '.join(candidates_by_set) or 'none'}.")
     for name, candidates in candidates_by_set.items():
@@ -149,7 +157,8 @@ def evaluate_composition(
     settings, kind = text_model.settings, scores_of(text_model)
     operator = operator_of(kind, operator)
     began = time.monotonic()
-    sets = {name: score_set(text_model, candidates, name) for name, candidates in candidates_by_set.items()}
+    read = (chosen,) if control is None else control
+    sets = {name: score_set(text_model, candidates, name, name in read) for name, candidates in candidates_by_set.items()}
     report = dict((reports or {}).get(chosen, {})) or None
     found = {f"auc-{name}": one for name, one in sets[chosen]["operators"][operator].items()}
     timing = read_json(folder / "timing.json") if (folder / "timing.json").exists() else {}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from subspaces.composition.candidates import Candidate
-from subspaces.composition.forms import Fields, read_examples
+from subspaces.composition.fields import Fields
+from subspaces.composition.forms import read_examples
 from subspaces.composition.record import read_record
 from subspaces.files import write_text
 

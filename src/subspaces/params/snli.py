@@ -67,6 +67,7 @@ class OrderEncoder(Strict):
     hidden: int = Field(1024, ge=1)
     embedding: int = Field(300, ge=1)
     margin: Positive = 0.2
+    unit_norm: bool = Field(False, description="representations of length 1")
 
 
 class HyperbolicEncoder(Strict):

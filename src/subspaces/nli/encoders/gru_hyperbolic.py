@@ -3,9 +3,9 @@
 A sentence is the last state of a Möbius GRU in the Poincaré ball of curvature −1; a hyperbolic layer joins premise, hypothesis and
 their squared distance; hyperbolic hyperplanes tell the classes apart.
 
-The operations are written out here because a recurrent step is dozens of tiny ones: geoopt's, which cover every curvature and against
-which the tests compare, take six times as long. Everything is float64, as in the authors' code: with it nothing but the norms of points
-has to be clipped, and five coordinates cost no more than in float32.
+The operations are written out here because a recurrent step is dozens of tiny ones: with geoopt's, which cover every curvature and with
+which the tests compare them, a batch of 64 pairs takes six times as long. Everything is float64, as in the authors' code. It costs
+nothing at five coordinates, and −x ⊕ (x ⊕ y) stays y up to the border, while float32 is off by 0.4 at norm 0.999 and NaN at 0.9999.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def plane_scores(x: Tensor, points: Tensor, normals: Tensor) -> Tensor:
 class HyperbolicGRU(PairModel):
     """`cells` 2 gives premises and hypotheses a GRU each, as the authors do; 1 lets them share it.
 
-    A text does not know its part, so it goes through both at once: that costs a tenth more, since small steps are mostly overhead.
+    A text does not know its part, so it goes through both at once. That costs about an eighth more: small steps are mostly overhead.
     """
 
     def __init__(self, ways: int, words: int, dim: int, cells: int, lr_words: float, lr_ball: float, longest: float):

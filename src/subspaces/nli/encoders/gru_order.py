@@ -20,13 +20,14 @@ from subspaces.nli.texts import Tokens
 class OrderGRU(PairModel):
     """One GRU for premises and hypotheses: they share one order. Its loss has no use for label smoothing.
 
-    With `unit_norm` representations have length 1. Then the energy lies between 0 and 1 and a margin means the same whatever the size of
-    the state; without it the 1024 coordinates of a fresh state exceed a margin of 0.2 many times over, and unlike pairs teach nothing.
+    The state keeps its length: order embeddings tell the general from the specific by it, and unit vectors that differ never lie below one
+    another. `unit_norm` divides by it all the same; after equal training, one seed each, it was 2 points of validation accuracy worse
+    (hidden 256, 4 × 10,000 pairs; hidden 512, 16,000 pairs).
     """
 
     threshold: Tensor
 
-    def __init__(self, words: int, hidden: int = 1024, embedding: int = 300, margin: float = 0.2, unit_norm: bool = True):
+    def __init__(self, words: int, hidden: int = 1024, embedding: int = 300, margin: float = 0.2, unit_norm: bool = False):
         super().__init__()
         self.ways, self.margin, self.unit_norm = 2, margin, unit_norm
         self.words = nn.Embedding(words, embedding, padding_idx=0)
@@ -102,7 +103,7 @@ def build(
     hidden: int = 1024,
     embedding: int = 300,
     margin: float = 0.2,
-    unit_norm: bool = True,
+    unit_norm: bool = False,
     generator: Generator | None = None,
 ) -> OrderGRU:
     """`generator` draws the start; without one it is torch's own, as in the layers of the other encoders."""
