@@ -40,5 +40,6 @@ rule all:
             kind=["tex", "md"],
         ),
         expand("figures/{name}.{kind}", name=FIGURES, kind=["pdf", "png"]),
+        "results/report.html",
         # also those that no number of the paper asks for
         [RECIPES.hyperlex_evaluation(*job).output for job in RECIPES.hyperlex_jobs],

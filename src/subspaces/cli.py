@@ -142,6 +142,31 @@ def paper_figure(name: str) -> None:
     save(figure, Path(recipe.output).with_suffix(""), recipe.key)
 
 
+@paper_app.command("page")
+def paper_page() -> None:
+    """Make results/report.html: one file, no network, every number with its provenance."""
+    import os
+
+    from subspaces.paper import registry
+    from subspaces.paper.page.build import build_page
+    from subspaces.recipes import FIGURES, OWN_TABLES
+
+    recipes = recipes_here()
+    here, place = Path.cwd(), project()
+    build_page(
+        Path(),
+        Path(recipes.page.output),
+        recipes.page.key,
+        place / "docs/deviations.md",
+        evidence={identifier: [one.output for one in recipes.evidence(identifier)] for identifier in registry.numbers()},
+        figures=tuple(FIGURES),
+        extra_tables=OWN_TABLES,
+        captions=recipes.captions,
+        citation_file=place / "CITATION.cff",
+        place="" if here == place else os.path.relpath(here, place),
+    )
+
+
 @app.command()
 def summary(
     folder: Annotated[Path, typer.Option(help="Where the results are.")] = Path(),

@@ -29,7 +29,7 @@ def recipes_here():
     from subspaces.params import load_params
     from subspaces.recipes import Recipes
 
-    return Recipes(load_params(_state.params, _state.scale))
+    return Recipes(load_params(_state.params, _state.scale), project=project())
 
 
 def project() -> Path:

@@ -17,7 +17,7 @@ try:
     PARAMS = load_params(PARAMS_FILE, config.get("scale"))
 except UserError as error:
     raise WorkflowError(str(error))
-RECIPES = Recipes(PARAMS)
+RECIPES = Recipes(PARAMS, project=Path(workflow.basedir))
 # all at once and before Snakemake looks: it remembers what it saw of a folder
 for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
     stamp(recipe)

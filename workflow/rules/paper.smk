@@ -7,6 +7,7 @@ localrules:
     check_bounds,
     write_bounds_table,
     draw_figure,
+    write_page,
 
 
 rule write_number:
@@ -93,3 +94,19 @@ rule draw_figure:
         scale=PARAMS.scale,
     shell:
         "subspaces --scale {params.scale} paper figure {wildcards.figure} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule write_page:
+    input:
+        key=lambda wildcards: stamp(RECIPES.page),
+        shown=lambda wildcards: made_from(RECIPES.page),
+    output:
+        "results/report.html",
+    log:
+        "logs/page.log",
+    conda:
+        "../../environment.yml"
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper page > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"

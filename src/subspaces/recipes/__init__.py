@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.recipes.paper import FIGURES, PaperRecipes
+from subspaces.recipes.paper import FIGURES, OWN_TABLES, PaperRecipes
 
-__all__ = ["FIGURES", "Recipes"]
+__all__ = ["FIGURES", "OWN_TABLES", "Recipes"]
 
 
 class Recipes(PaperRecipes):
@@ -34,4 +34,5 @@ class Recipes(PaperRecipes):
             self.bounds,
             *(self.any_table(name) for name in self.table_names),
             *(self.figure(name) for name in FIGURES),
+            self.page,
         ]

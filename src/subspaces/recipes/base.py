@@ -14,8 +14,9 @@ from subspaces.sources.registry import get
 class BaseRecipes:
     """The recipes for one set of parameters in one working folder."""
 
-    def __init__(self, params: Params, folder: Path = Path()):
+    def __init__(self, params: Params, folder: Path = Path(), project: Path | None = None):
         self.params, self.folder = params, Path(folder)
+        self.project = self.folder if project is None else Path(project)  # where params.yaml and the documents are
 
     def source(self, name: str) -> Recipe:
         """The raw files: the registry's digests, or the sample's when a sample is what there is (quick scale only)."""

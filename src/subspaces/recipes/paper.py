@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 from subspaces.errors import UserError
+from subspaces.files import sha256_file
 from subspaces.keys import Recipe
 from subspaces.paper import registry
 from subspaces.recipes.composition import CompositionRecipes
@@ -23,6 +25,9 @@ FIGURES = {
     "accuracy_by_pairs": ("nli", "draw_accuracy_by_pairs"),
     "composition": ("composition", "draw_composition"),
 }
+
+
+OWN_TABLES = ("soft_projectors", "composition_extra")  # made from evaluations, not from the paper's numbers
 
 
 class PaperRecipes(WordnetRecipes, CompositionRecipes):
@@ -59,12 +64,29 @@ class PaperRecipes(WordnetRecipes, CompositionRecipes):
 
     @property
     def table_names(self) -> list[str]:
-        return ["soft_projectors", *registry.tables(), "composition_extra"]
+        return [*registry.tables(), *OWN_TABLES]
 
     def any_table(self, name: str) -> Recipe:
         """Those of the paper, and two of our own."""
         ours = {"soft_projectors": self.bounds_table, "composition_extra": self.composition_extra}
         return ours[name] if name in ours else self.table(name)
+
+    # --- the page ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def page(self) -> Recipe:
+        """results/report.html: every number, table and figure, with where they came from."""
+        from subspaces.paper.page.assets import asset_digests
+
+        texts = [self.project / "docs/deviations.md", self.project / "CITATION.cff", *sorted(self.captions.glob("*.rst"))]
+        settings = {"assets": asset_digests(), "texts": {one.name: sha256_file(one) for one in texts if one.exists()}}
+        inputs = [self.number(one) for one in registry.numbers()]
+        inputs += [self.any_table(name) for name in OWN_TABLES] + [self.figure(name) for name in FIGURES]
+        return Recipe("results/report.html", settings, ("subspaces.paper.page.build",), tuple(inputs))
+
+    @property
+    def captions(self) -> Path:
+        return self.project / "workflow/report"
 
     # --- figures ----------------------------------------------------------------------------------------------------------
 

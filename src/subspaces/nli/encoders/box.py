@@ -19,11 +19,14 @@ from subspaces.nli.texts import Tokens
 
 
 class BoxModel(PairModel):
-    """Mean-pooled states, two layers with LeakyReLU, a box in R^d; Beta head on the covered share. 2-way only."""
+    """Mean-pooled states, two layers with LeakyReLU, a box in R^d; Beta head on the covered share. 2-way only.
 
-    def __init__(self, backbone: Backbone, dim: int, masked: bool = True):
+    `masked` leaves padding out of the mean, and the share may be `squared` (the released code does the second, not the first).
+    """
+
+    def __init__(self, backbone: Backbone, dim: int, masked: bool = True, squared: bool = False):
         super().__init__()
-        self.ways, self.dim, self.masked = 2, dim, masked
+        self.ways, self.dim, self.masked, self.squared = 2, dim, masked, squared
         self.backbone = backbone
         self.layers = nn.Sequential(nn.Linear(backbone.size, backbone.size), nn.LeakyReLU(), nn.Linear(backbone.size, 2 * dim))
         self.beta = BetaHead()
@@ -34,7 +37,7 @@ class BoxModel(PairModel):
         return torch.stack([corner, F.softplus(side)], dim=1)
 
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
-        return self.beta.from_log(log_share(premise, hypothesis))
+        return self.beta.from_log(log_share(premise, hypothesis) * (2 if self.squared else 1))
 
     def inclusion(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         return log_share(premise, hypothesis).exp()
@@ -62,7 +65,7 @@ def log_share(premise: Tensor, hypothesis: Tensor) -> Tensor:
     return (log_volume(intersection(premise, hypothesis)) - log_volume(premise)).clamp(max=0.0)
 
 
-def build(ways: int, backbone: Backbone | None, words: int = 0, dim: int = 64, masked: bool = True) -> BoxModel:
+def build(ways: int, backbone: Backbone | None, words: int = 0, dim: int = 64, masked: bool = True, squared: bool = False) -> BoxModel:
     if ways != 2:
         raise UserError("boxes are a 2-way model (paper §4.3: the complement of a box is no box): ask for ways 2, or for another encoder.")
-    return BoxModel(needed(backbone, "box"), dim, masked)
+    return BoxModel(needed(backbone, "box"), dim, masked, squared)
