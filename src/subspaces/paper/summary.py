@@ -67,6 +67,8 @@ _SHOWN = {
     "reconstruction": ("euclidean-128", "subspace-64", "subspace-128"),
     "link_prediction": ("cones-10", "umbral-10", "subspace-64", "subspace-128"),
     "hyperlex": ("euclidean-5", "poincare-5", "gaussian-50", "subspace-128"),
+    "snli": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
+    "composition": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
 }
 
 
