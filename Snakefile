@@ -23,6 +23,7 @@ include: "workflow/rules/hyperlex.smk"
 include: "workflow/rules/link_prediction.smk"
 include: "workflow/rules/snli.smk"
 include: "workflow/rules/composition.smk"
+include: "workflow/rules/retrieval.smk"
 include: "workflow/rules/paper.smk"
 
 

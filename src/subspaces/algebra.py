@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -264,8 +265,8 @@ def _pair(a: Subspace, b: Subspace) -> tuple[Tensor, Tensor]:
     if P.shape[-1] != Q.shape[-1]:
         raise UserError(f"these subspaces live in different spaces: projectors {shapes}. Both need the same dimension d.")
     try:
-        torch.broadcast_shapes(P.shape[:-2], Q.shape[:-2])
-    except RuntimeError as error:
+        np.broadcast_shapes(P.shape[:-2], Q.shape[:-2])  # torch's own loads a symbolic algebra package, which takes a second
+    except ValueError as error:
         raise UserError(f"these batches do not broadcast: projectors {shapes}. Index or reshape one of them.") from error
     if P.dtype != Q.dtype or P.device != Q.device:
         raise UserError(

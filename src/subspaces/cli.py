@@ -17,6 +17,7 @@ from subspaces.context import choose, project, recipes_here
 from subspaces.errors import UserError
 from subspaces.hierarchy.commands import app as hierarchy_app
 from subspaces.nli.commands import app as snli_app
+from subspaces.retrieval.pipeline import app as retrieval_app
 from subspaces.wordnet.commands import hyperlex_app, link_app, reconstruction_app, wordnet_app
 
 app = typer.Typer(help="Concepts as linear subspaces: data, training, evaluation, tables and figures.", no_args_is_help=True)
@@ -27,6 +28,7 @@ app.add_typer(hyperlex_app, name="hyperlex")
 app.add_typer(link_app, name="link-prediction")
 app.add_typer(snli_app, name="snli")
 app.add_typer(composition_app, name="composition")
+app.add_typer(retrieval_app, name="retrieval")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(paper_app, name="paper")
 
@@ -135,7 +137,7 @@ def paper_figure(name: str) -> None:
     elif name == "inclusion_histograms":
         shown = [read_json(path) for path in inputs]
         figure = draw(*([one for one in shown if one["settings"]["ways"] == ways] for ways in (2, 3)))
-    elif name == "entailment_chains":
+    elif name in ("entailment_chains", "compression", "storage", "retrieval"):
         figure = draw(read_json(inputs[0]))
     else:
         figure = draw(*([[read_json(path) for path in inputs]] if inputs else []))
@@ -161,7 +163,7 @@ def paper_page() -> None:
         evidence={identifier: [one.output for one in recipes.evidence(identifier)] for identifier in registry.numbers()},
         figures=tuple(FIGURES),
         extra_tables=OWN_TABLES,
-        captions=recipes.captions,
+        captions=recipes.report_captions,
         citation_file=place / "CITATION.cff",
         place="" if here == place else os.path.relpath(here, place),
     )
@@ -212,6 +214,14 @@ def dvc_yaml(
         write_text(out, text)
     elif not out.exists() or out.read_text() != text:
         raise UserError(f"{out} is stale: run `subspaces dvc-yaml` and commit the result.")
+
+
+@app.command("restore")
+def restore_results() -> None:
+    """Pull all artefacts from the DVC remote and check that nothing is left to do."""
+    from subspaces.restore import restore
+
+    restore(recipes_here().everything(), Path(), typer.echo)
 
 
 @app.command("adopt")

@@ -64,6 +64,7 @@ def dvc_stages(recipes: Recipes) -> dict[str, Any]:
         targets, _codes(evaluations), ["data/wordnet", "models/reconstruction"], ["scale", "threads"], outs=_plain(*targets)
     )
     stages |= _hyperlex_stages(recipes) | _link_stages(recipes) | _snli_stages(recipes) | _composition_stages(recipes)
+    stages |= _retrieval_stages(recipes)
     stages["soft_projectors"] = _stage([recipes.bounds.output], recipes.bounds.code, [], ["bounds"], outs=_plain(recipes.bounds.output))
     for name in recipes.table_names:
         table = recipes.any_table(name)
@@ -96,7 +97,22 @@ def dvc_stages(recipes: Recipes) -> dict[str, Any]:
         stages[f"figure_{name}"] = _stage(pictures, figure.code, inputs, used, outs=_plain(*pictures))
     shown = sorted({one.output for one in recipes.page.inputs})
     stages["page"] = _stage([recipes.page.output], recipes.page.code, shown, ["scale"], outs=_plain(recipes.page.output))
-    return {"stages": stages}
+    return {"stages": stages, "plots": [*_curves(recipes), *({f"figures/{name}.png": None} for name in FIGURES)]}
+
+
+def _curves(recipes: Recipes) -> list[dict[str, Any]]:
+    """Training curves, one plot each, for `dvc plots show` and `dvc plots diff`: loss, and what validation said."""
+    models = [
+        *(recipes.reconstruction_model(*job) for job in recipes.reconstruction_jobs),
+        *(recipes.link_model(*job) for job in recipes.link_jobs),
+        *(recipes.snli_model(*job) for job in recipes.snli_jobs),
+    ]
+    plots = []
+    for one in models:
+        folder = one.output.removesuffix("settings.json")
+        x = "pairs" if folder.startswith("models/snli") else "epoch"
+        plots.append({f"{folder}history.csv": {"x": x, "y": "loss", "title": folder.removeprefix("models/").rstrip("/")}})
+    return plots
 
 
 def _hyperlex_stages(recipes: Recipes) -> dict[str, Any]:
@@ -165,6 +181,31 @@ def _composition_stages(recipes: Recipes) -> dict[str, Any]:
         "composition_set": _stage(pairs, built.code, ["models/snli", shipped], family, outs=_plain(*pairs)),
         "composition_evaluations": _stage(targets, _codes(evaluations), ["models/snli", *pairs], family, outs=_plain(*targets)),
     }
+
+
+def _retrieval_stages(recipes: Recipes) -> dict[str, Any]:
+    """Captions, indexes, and one stage for each thing that is measured."""
+    captions, model = recipes.captions(), ["models/snli"]
+    place = f"data/retrieval/{recipes.params.retrieval.model}"
+    indexes = [one.output for one in recipes.indexes]
+    family = ["scale", "threads", "retrieval"]
+    documents = [captions.output.replace(".json", ".txt"), captions.output]
+    stages = {
+        "captions": _stage(documents, captions.code, [], family, outs=_keep(*documents)),
+        "retrieval_indexes": _stage(indexes, _codes((*recipes.shards, *recipes.indexes)), [*documents, *model], family, outs=_keep(place)),
+    }
+    rows = {"latency": "retrieval_latency", "encoding": "encoding_time"}
+    for name, recipe, needed in (
+        ("latency", recipes.latency, [place, *model]),
+        ("encoding", recipes.encoding, documents),
+        ("queries", recipes.found, [place, *model]),
+        ("compression", recipes.compression, [place, *model, "models/reconstruction", "data/wordnet"]),
+    ):
+        made = [recipe.output]
+        if name in rows:
+            made += [recipe.output.replace("all.json", f"{row}.json") for row in recipes.rows_of(rows[name])]
+        stages[f"retrieval_{name}"] = _stage(made, recipe.code, needed, family, outs=_plain(*made))
+    return stages
 
 
 def dvc_text(recipes: Recipes) -> str:

@@ -64,6 +64,8 @@ def test_an_exported_model_gives_our_embeddings(tmp_path, options):
     assert torch.allclose(found, expected, atol=1e-4)
     assert not torch.allclose(found[0], found[1], atol=1e-2)
     assert not list(tmp_path.glob(".exported*"))
+    again = export(folder, tmp_path / "again")
+    assert sha256_file(again / "model.safetensors") == sha256_file(out / "model.safetensors")
 
 
 def test_the_library_reads_it_by_itself_and_again_after_saving(tmp_path):

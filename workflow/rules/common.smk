@@ -25,6 +25,12 @@ for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
 MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
 LINK = "models/link_prediction/{row}/{coverage}/seed-{seed}"
 SNLI = "models/snli/{row}/{ways}way/seed-{seed}"
+RETRIEVAL_MODEL = [
+    RECIPES.retrieval_model.output.replace("settings.json", name)
+    for name in ("settings.json", "weights.safetensors", "tokenizer.json")
+]
+LATENCY_ROWS = RECIPES.rows_of("retrieval_latency")
+ENCODING_ROWS = RECIPES.rows_of("encoding_time")
 GAUSSIAN = "models/hyperlex/gaussian-50/seed-{seed}"
 
 # jobs run the `subspaces` command of the interpreter that runs this workflow, whether or not its environment is activated
@@ -102,6 +108,37 @@ def memory_of(wildcards, copies):
         f"wordnet-{getattr(wildcards, 'pos', 'nouns')[:-1]}-nodes"
     ]
     return 1500 + int(copies * nodes * model.dim * columns * 4 / 2**20)
+
+
+def learns_on_gpu(wildcards):
+    """Sentence encoders and subspaces do; the other geometries, and the Gaussians of HyperLex, are small vectors."""
+    if not hasattr(wildcards, "row"):
+        return False
+    return hasattr(wildcards, "ways") or model_of(wildcards).geometry == "subspace"
+
+
+def asks(kind):
+    """What a job of this kind (training, evaluation, other) asks of SLURM beside memory and threads; runs without SLURM pass over it."""
+    cluster = PARAMS.cluster
+    site = {
+        name: str(config.get(name) or getattr(cluster, name) or "")
+        for name in ("partition", "gpu_partition", "account")
+    }
+    gpus = getattr(cluster.gpus, PARAMS.scale) if kind == "training" else 0
+
+    def gpu(wildcards):
+        return gpus if gpus and learns_on_gpu(wildcards) else 0
+
+    def partition(wildcards):
+        special = gpu(wildcards) and site["gpu_partition"]
+        return special or site["partition"]
+
+    return {
+        "runtime": getattr(getattr(cluster.minutes, kind), PARAMS.scale),
+        "gpu": gpu,
+        "slurm_partition": partition,
+        "slurm_account": site["account"],
+    }
 
 
 def hyperlex_files(wildcards):

@@ -2,6 +2,12 @@
 # `snakemake -- data/composition/candidates.csv` with a key in the environment, then `subspaces composition review`.
 
 
+localrules:
+    elicit_candidates,
+    parse_candidates,
+    write_composition_extra,
+
+
 rule elicit_candidates:
     output:
         "data/composition/answers.jsonl",
@@ -41,6 +47,9 @@ rule build_composition:
         "logs/composition/build.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("evaluation"),
+        mem_mb=6000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -70,6 +79,7 @@ rule evaluate_composition:
     conda:
         "../../environment.yml"
     resources:
+        **asks("evaluation"),
         mem_mb=snli_memory,
     params:
         scale=PARAMS.scale,

@@ -18,6 +18,9 @@ rule train_gaussians:
         "logs/hyperlex/gaussian-50/seed-{seed}.train.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("training"),
+        mem_mb=3000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -38,6 +41,7 @@ rule evaluate_hyperlex:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("evaluation"),
         mem_mb=lambda wildcards: memory_of(wildcards, 1.5),
     params:
         scale=PARAMS.scale,

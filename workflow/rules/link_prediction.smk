@@ -12,6 +12,9 @@ rule build_split:
         "logs/link_prediction/{coverage}.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("other"),
+        mem_mb=4000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -40,6 +43,7 @@ rule train_link_prediction:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("training"),
         mem_mb=lambda wildcards: memory_of(wildcards, 3.8),
     params:
         scale=PARAMS.scale,
@@ -69,6 +73,7 @@ rule evaluate_link_prediction:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("evaluation"),
         mem_mb=lambda wildcards: memory_of(wildcards, 2.2),
     params:
         scale=PARAMS.scale,

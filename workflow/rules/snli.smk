@@ -12,6 +12,9 @@ rule build_snli:
         "logs/snli/build.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("other"),
+        mem_mb=4000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -44,6 +47,7 @@ rule train_snli:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("training"),
         mem_mb=snli_memory,
     params:
         scale=PARAMS.scale,
@@ -75,6 +79,7 @@ rule evaluate_snli:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("evaluation"),
         mem_mb=snli_memory,
     params:
         scale=PARAMS.scale,

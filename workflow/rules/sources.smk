@@ -1,4 +1,9 @@
 # Verified raw files. The record data/sources/<name>.json appears when every file of the source has its digest.
+# Fetched where Snakemake runs: the nodes of a cluster often have no network.
+
+
+localrules:
+    fetch_source,
 
 
 rule fetch_source:

@@ -14,6 +14,9 @@ rule build_hierarchy:
         "logs/wordnet/{pos}.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("other"),
+        mem_mb=4000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -39,6 +42,7 @@ rule train_reconstruction:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("training"),
         mem_mb=lambda wildcards: memory_of(wildcards, 3.6),
     params:
         scale=PARAMS.scale,
@@ -70,6 +74,7 @@ rule evaluate_reconstruction:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("evaluation"),
         mem_mb=lambda wildcards: memory_of(wildcards, 2.2),
     params:
         scale=PARAMS.scale,
@@ -98,6 +103,7 @@ rule list_ranks:
         "../../environment.yml"
     threads: threads_of
     resources:
+        **asks("evaluation"),
         mem_mb=lambda wildcards: memory_of(wildcards, 1.5),
     params:
         scale=PARAMS.scale,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from subspaces.errors import UserError
@@ -134,11 +135,12 @@ def load_pairs(path: Path, part: str) -> Pairs:
     if not path.exists():
         raise UserError(f"{path} is missing: run `subspaces snli build`.")
     table = pq.read_table(path, filters=[("part", "==", part)], columns=["premise", "hypothesis", "label"])
-    premises, hypotheses = table["premise"].to_pylist(), table["hypothesis"].to_pylist()
-    texts = sorted({*premises, *hypotheses})
-    place = {text: row for row, text in enumerate(texts)}
-    rows = [np.fromiter((place[one] for one in column), np.int64, len(column)) for column in (premises, hypotheses)]
-    return Pairs(texts, rows[0], rows[1], table["label"].to_numpy())
+    both = pa.chunked_array([*table["premise"].chunks, *table["hypothesis"].chunks], pa.string()).combine_chunks().dictionary_encode()
+    order = pc.sort_indices(both.dictionary)
+    place = np.empty(len(order), np.int64)
+    place[order.to_numpy()] = np.arange(len(order))
+    rows = place[both.indices.to_numpy()]
+    return Pairs(both.dictionary.take(order).to_pylist(), rows[: len(table)], rows[len(table) :], table["label"].to_numpy())
 
 
 def subset(pairs: Pairs, count: int | None, seed: int) -> Pairs:

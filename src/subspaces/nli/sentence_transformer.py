@@ -120,10 +120,9 @@ def _write_backbone(model: SubspaceModel, text_model: TextModel, folder: Path) -
     """config.json, model.safetensors and the tokeniser, under the names of the libraries."""
     config = dict(model.backbone.config)
     weights = to_hub(model.backbone.state_dict(), config)
-    if config["model_type"] == "bert":
-        # The library's class has a pooler, which nothing here reads; without these it would warn that it made one up.
-        size = config["hidden_size"]
-        weights |= {"pooler.dense.weight": torch.zeros(size, size), "pooler.dense.bias": torch.zeros(size)}
+    # The library's classes have a pooler, which nothing here reads; without these it would be filled at random.
+    size = config["hidden_size"]
+    weights |= {"pooler.dense.weight": torch.zeros(size, size), "pooler.dense.bias": torch.zeros(size)}
     names = {"architectures": [_CLASSES[config["model_type"]]], "output_hidden_states": model.last > 1, "type_vocab_size": 2}
     tokeniser = text_model.tokeniser
     assert isinstance(tokeniser, WordPieces)

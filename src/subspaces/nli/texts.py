@@ -48,7 +48,7 @@ class WordPieces:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         names = self._tokenizer.get_vocab()
-        self.pad = names.get("[PAD]", names.get("<pad>", 0))
+        self.pad = names.get("<pad>", names.get("[PAD]", 0))  # MPNet has both: the second is an ordinary word there
         self.size = len(names)
 
     def encode(self, texts: Sequence[str], limit: int) -> tuple[list[list[int]], int]:

@@ -12,10 +12,12 @@ from pydantic import Field, model_validator
 
 from subspaces.errors import UserError
 from subspaces.params.base import COVERAGES, POS, Colour, Positive, Scale, Strict
+from subspaces.params.cluster import Cluster
 from subspaces.params.composition import Composition
 from subspaces.params.hyperlex import Hyperlex, HyperlexScale
 from subspaces.params.link_prediction import LinkNotRun, LinkPrediction, LinkRow, LinkScale, LinkTraining
 from subspaces.params.reconstruction import NotRun, Reconstruction, ReconstructionScale, RowTraining, Training, Wordnet
+from subspaces.params.retrieval import Retrieval
 from subspaces.params.snli import Snli
 
 
@@ -56,6 +58,7 @@ class Params(Strict):
     threads: Threads
     device: Literal["auto", "cpu", "cuda"] = Field(description="where subspaces are trained; auto: CUDA where there is one")
     checkpoint: Checkpoint
+    cluster: Cluster
     wordnet: Wordnet
     bounds: Bounds
     reconstruction: Reconstruction
@@ -63,6 +66,7 @@ class Params(Strict):
     link_prediction: LinkPrediction
     snli: Snli
     composition: Composition
+    retrieval: Retrieval
     figures: Figures
 
     @model_validator(mode="after")
@@ -79,6 +83,13 @@ class Params(Strict):
         for row in self.composition.baselines:
             if row not in self.snli.models:
                 raise ValueError(f"composition.baselines: {row} is not one of snli.models ({', '.join(self.snli.models)})")
+        return self
+
+    @model_validator(mode="after")
+    def _retrieval_model_exists(self) -> Params:
+        model = self.snli.models.get(self.retrieval.model)
+        if model is None or model.encoder != "subspace":
+            raise ValueError("retrieval.model is not a subspace row of snli.models")
         return self
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ class Recipes(PaperRecipes):
     def sources(self) -> list[str]:
         """The sources that this scale needs."""
         splits = [] if self.params.link_budget.subtree else ["wordnet_link_prediction"]
-        return ["wordnet", "hyperlex", *splits, *self.snli_sources, *self.backbones, "composition"]
+        return ["wordnet", "hyperlex", *splits, *self.snli_sources, *self.backbones, "composition", "flickr30k"]
 
     def everything(self) -> list[Recipe]:
         """All recipes, those before that others are made from."""
@@ -30,6 +30,7 @@ class Recipes(PaperRecipes):
             *self.figure("rank_vs_descendants").inputs,
             *self.snli_everything(),
             *self.composition_everything(),
+            *self.retrieval_everything(),
             *(self.number(identifier) for identifier in registry.numbers()),
             self.bounds,
             *(self.any_table(name) for name in self.table_names),

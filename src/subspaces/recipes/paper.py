@@ -9,8 +9,7 @@ from subspaces.errors import UserError
 from subspaces.files import sha256_file
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.recipes.composition import CompositionRecipes
-from subspaces.recipes.wordnet import WordnetRecipes
+from subspaces.recipes.retrieval import RetrievalRecipes
 
 # figure → the module that draws it, and its function there
 FIGURES = {
@@ -24,13 +23,16 @@ FIGURES = {
     "training_curves": ("nli", "draw_training_curves"),
     "accuracy_by_pairs": ("nli", "draw_accuracy_by_pairs"),
     "composition": ("composition", "draw_composition"),
+    "compression": ("compression", "draw_compression"),
+    "storage": ("storage", "draw_storage"),
+    "retrieval": ("retrieval", "draw_retrieval"),
 }
 
 
 OWN_TABLES = ("soft_projectors", "composition_extra")  # made from evaluations, not from the paper's numbers
 
 
-class PaperRecipes(WordnetRecipes, CompositionRecipes):
+class PaperRecipes(RetrievalRecipes):
     def evidence(self, identifier: str) -> tuple[Recipe, ...]:
         """The evaluations that a number is computed from; empty where it is not run, or its experiment does not exist yet."""
         entry = registry.number(identifier)
@@ -78,14 +80,14 @@ class PaperRecipes(WordnetRecipes, CompositionRecipes):
         """results/report.html: every number, table and figure, with where they came from."""
         from subspaces.paper.page.assets import asset_digests
 
-        texts = [self.project / "docs/deviations.md", self.project / "CITATION.cff", *sorted(self.captions.glob("*.rst"))]
+        texts = [self.project / "docs/deviations.md", self.project / "CITATION.cff", *sorted(self.report_captions.glob("*.rst"))]
         settings = {"assets": asset_digests(), "texts": {one.name: sha256_file(one) for one in texts if one.exists()}}
         inputs = [self.number(one) for one in registry.numbers()]
         inputs += [self.any_table(name) for name in OWN_TABLES] + [self.figure(name) for name in FIGURES]
         return Recipe("results/report.html", settings, ("subspaces.paper.page.build",), tuple(inputs))
 
     @property
-    def captions(self) -> Path:
+    def report_captions(self) -> Path:
         return self.project / "workflow/report"
 
     # --- figures ----------------------------------------------------------------------------------------------------------
@@ -116,6 +118,12 @@ class PaperRecipes(WordnetRecipes, CompositionRecipes):
             case "training_curves":
                 rows = [(row, ways, first) for row, ways, first in self.snli_jobs if row in self.params.snli.models and first == seed]
                 return tuple(self.snli_evaluation(*job) for job in rows)
+            case "compression":
+                return (self.compression,)
+            case "storage":
+                return (self.latency,)
+            case "retrieval":
+                return (self.found,)
             case "composition":
                 return self.table("composition").inputs
             case "accuracy_by_pairs":

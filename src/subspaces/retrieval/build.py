@@ -1,0 +1,280 @@
+"""From documents to an index: encode as a stream, make the kind, rename when whole.
+
+The work is done in DIR.part. Whole blocks are flushed there together with a count, so a killed build goes on where it was; memory holds
+one block, however many documents there are. Shards are slices that independent jobs encode; merging them gives the very bytes of one
+build of the whole, if the cuts lie between blocks (`shard_bounds` sees to that) and the encoder is deterministic.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from subspaces.errors import UserError
+from subspaces.files import read_json, write_json
+from subspaces.retrieval import manifest as manifests
+from subspaces.retrieval.documents import Documents, StoredTexts
+from subspaces.retrieval.encoder import SubspaceEncoder
+from subspaces.retrieval.engines import check_engine, fill_engine
+from subspaces.retrieval.kinds import kind_named
+from subspaces.retrieval.manifest import Manifest, Slice
+from subspaces.retrieval.store import Store, StoreWriter, row_bytes, store_files
+from subspaces.training.progress import ConsoleProgress, Silent
+
+BLOCK = 512  # documents encoded and flushed together
+LARGE = 20_000  # from here on `auto` does not score every document
+_PROGRESS = "progress.json"
+_CHUNK = 1 << 26
+Progress = ConsoleProgress | Silent
+
+
+def build_index(
+    documents: str | Path | Iterable[str],
+    encoder: SubspaceEncoder,
+    out: str | Path,
+    *,
+    kind: str = "auto",
+    engine: str = "embedded",
+    uri: str | None = None,
+    settings: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Make the index `out`. The same request again does nothing; another request into the same folder is refused."""
+    return _build(Documents.check(documents), 0, None, encoder, Path(out), kind, engine, uri, settings, progress)
+
+
+def build_shard(
+    documents: str | Path | Iterable[str],
+    start: int,
+    stop: int,
+    encoder: SubspaceEncoder,
+    out: str | Path,
+    *,
+    precision: str = "fp16",
+    progress: Progress | None = None,
+) -> Path:
+    """Encode rows start … stop − 1: an exact index of its own, and a part for `merge`."""
+    checked = Documents.check(documents)
+    if not 0 <= start < stop <= checked.count:
+        raise UserError(f"rows {start:,} to {stop:,} are no slice of {checked.count:,} documents: 0 ≤ start < stop ≤ {checked.count:,}.")
+    return _build(checked, start, stop, encoder, Path(out), f"exact-{precision}", "embedded", None, None, progress)
+
+
+def shard_bounds(count: int, shards: int) -> list[tuple[int, int]]:
+    """Cut `count` rows into at most `shards` slices of about equal size, each a whole number of blocks."""
+    if count < 1 or shards < 1:
+        raise UserError(f"cannot cut {count:,} documents into {shards:,} shards: both must be at least 1.")
+    blocks = -(-count // BLOCK)
+    cuts = sorted({min(count, BLOCK * (blocks * place // shards)) for place in range(shards)} | {count})
+    return list(pairwise(cuts))
+
+
+def merge(
+    shards: Sequence[str | Path],
+    out: str | Path,
+    *,
+    kind: str = "auto",
+    engine: str = "embedded",
+    uri: str | None = None,
+    settings: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """One index from shards that together hold every row of the same documents, encoded with the same model; any order."""
+    out, progress = Path(out), progress or Silent()
+    parts = sorted(((Manifest.read(Path(one)), Path(one)) for one in shards), key=lambda part: part[0].documents.start)
+    _check_parts(parts)
+    first = parts[0][0]
+    whole = Slice(0, first.documents.total, first.documents.total, first.documents.of)
+    wanted = _wanted(kind, engine, uri, first.encoder, first.dim, whole, settings)
+    if first.kind != f"exact-{wanted_precision(wanted)}":
+        raise UserError(f"{wanted.kind} is made from exact-{wanted_precision(wanted)} shards, these are {first.kind}: encode them again.")
+    with _work_folder(out, wanted) as work:
+        if work is None:
+            return out
+        if not (work / manifests.NAME).exists():
+            for name in store_files(kind_named(wanted.kind).precision):
+                _join([folder / name for _, folder in parts], work / name)
+            texts = (text for _, folder in parts for text in _texts(StoredTexts(folder)))
+            _finish(work, wanted, texts, progress.say)
+        _rename(work, out)
+    return out
+
+
+def _build(
+    documents: Documents,
+    start: int,
+    stop: int | None,
+    encoder: SubspaceEncoder,
+    out: Path,
+    kind: str,
+    engine: str,
+    uri: str | None,
+    settings: dict[str, Any] | None,
+    progress: Progress | None,
+) -> Path:
+    progress = progress or Silent()
+    rows = Slice(start, documents.count if stop is None else stop, documents.count, documents.sha256)
+    wanted = _wanted(kind, engine, uri, encoder.fingerprint, encoder.dim, rows, settings)
+    with _work_folder(out, wanted) as work:
+        if work is None:
+            return out
+        if not (work / manifests.NAME).exists():
+            _encode(documents, encoder, work, wanted, progress)
+            _finish(work, wanted, documents.texts(rows.start, rows.stop), progress.say)
+        _rename(work, out)
+    return out
+
+
+def _wanted(kind: str, engine: str, uri: str | None, encoder: str, dim: int, rows: Slice, settings: dict[str, Any] | None) -> Manifest:
+    """The manifest of what is asked for, before anything is made."""
+    count = rows.stop - rows.start
+    if kind == "auto":
+        kind = "exact-fp32" if engine != "embedded" else "exact-fp16" if count < LARGE else "reduced"
+    if count < kind_named(kind).smallest:
+        raise UserError(
+            f"an index of kind {kind} needs at least {kind_named(kind).smallest:,} documents, there are {count:,}: use exact-fp16."
+        )
+    place = check_engine(engine, uri, kind)
+    return Manifest(kind, encoder, dim, count, rows, settings or {}, {}, engine, place)
+
+
+def wanted_precision(wanted: Manifest) -> str:
+    return {"float16": "fp16", "float32": "fp32"}[kind_named(wanted.kind).precision]
+
+
+def _encode(documents: Documents, encoder: SubspaceEncoder, work: Path, wanted: Manifest, progress: Progress) -> None:
+    precision, rows = kind_named(wanted.kind).precision, wanted.documents
+    writer = StoreWriter(work, precision, wanted.width, _whole_rows(work, precision, wanted))
+    texts = documents.texts(rows.start + writer.rows, rows.stop)
+    progress.start(wanted.count, writer.rows)
+    try:
+        while block := list(islice(texts, BLOCK)):
+            writer.append(*encoder.half_vectors_and_traces(block))
+            write_json(work / _PROGRESS, {"request": wanted.request, "rows": writer.rows})
+            progress.update(writer.rows, {})
+    finally:
+        writer.close()
+        progress.close()
+    if writer.rows != wanted.count:
+        raise UserError(f"the documents changed while they were read ({writer.rows:,} instead of {wanted.count:,}): build again.")
+
+
+def _whole_rows(work: Path, precision: str, wanted: Manifest) -> int:
+    """How many rows an earlier run left behind, all of them flushed."""
+    rows = read_json(work / _PROGRESS)["rows"]
+    sizes = zip(store_files(precision), row_bytes(precision, wanted.width), strict=True)
+    whole = all((work / name).is_file() and (work / name).stat().st_size >= rows * size for name, size in sizes)
+    return rows if whole else 0
+
+
+def _finish(work: Path, wanted: Manifest, texts: Iterable[str], say: Callable[[str], None]) -> None:
+    """All that follows the encoding. The manifest comes last; `_rename` removes what is not listed in it."""
+    kind = kind_named(wanted.kind)
+    StoredTexts.write(work, texts)
+    store = Store(work, kind.precision, wanted.width)
+    names = list(StoredTexts.NAMES)
+    if wanted.engine != "embedded":
+        fill_engine(wanted, store, say)
+        used: dict[str, Any] = {}
+    else:
+        before = {path.name for path in work.iterdir()}
+        used = kind.make(store, work, wanted.asked, say)
+        names += sorted({path.name for path in work.iterdir()} - before)
+        names += store_files(kind.precision) if kind.keeps_vectors else ()
+    fields = {**wanted._fields(), "settings": used}
+    Manifest(**fields).with_files(work, names).write(work)
+
+
+@contextmanager
+def _work_folder(out: Path, wanted: Manifest) -> Iterator[Path | None]:
+    """DIR.part, locked and known to belong to this request; None when the index is there already."""
+    if _is_there(out, wanted):
+        yield None
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} exists and is not an index: choose another folder.")
+    work = part_folder(out)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        handle = os.open(work, os.O_RDONLY)
+    except OSError as error:
+        raise UserError(f"cannot write to {work}: {error.strerror}. Choose another folder.") from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"another run is building {out} at this moment. Wait for it, or stop it; it can go on later.") from error
+        if _is_there(out, wanted):  # another run finished it while this one came here
+            work.rmdir()
+            yield None
+            return
+        if not (work / _PROGRESS).exists():
+            write_json(work / _PROGRESS, {"request": wanted.request, "rows": 0})
+        elif read_json(work / _PROGRESS)["request"] != wanted.request:
+            raise UserError(f"{work} holds an unfinished index of other documents, model or settings: delete it, or choose another folder.")
+        try:
+            yield work
+        except OSError as error:
+            raise UserError(f"cannot write to {work}: {error.strerror}. What is encoded stays; free some space and run again.") from error
+    finally:
+        os.close(handle)
+
+
+def _is_there(out: Path, wanted: Manifest) -> bool:
+    if not (out / manifests.NAME).exists():
+        return False
+    if Manifest.read(out).request != wanted.request:
+        raise UserError(f"{out} is an index of other documents, model or settings: choose another folder, or delete it first.")
+    return True
+
+
+def _rename(work: Path, out: Path) -> None:
+    listed = {*Manifest.read(work).files, manifests.NAME}
+    for path in work.iterdir():
+        if path.name not in listed:
+            path.unlink()
+    work.replace(out)
+
+
+def part_folder(out: Path) -> Path:
+    """Where an index is while it is being made."""
+    return out.with_name(out.name + ".part")
+
+
+def _check_parts(parts: list[tuple[Manifest, Path]]) -> None:
+    if not parts:
+        raise UserError("there are no shards to merge.")
+    first, home = parts[0]
+    for one, folder in parts[1:]:
+        for what in ("encoder", "dim", "kind"):
+            if getattr(one, what) != getattr(first, what):
+                raise UserError(f"{home} and {folder} differ in their {what}: {getattr(first, what)} and {getattr(one, what)}.")
+        if (one.documents.of, one.documents.total) != (first.documents.of, first.documents.total):
+            raise UserError(f"{home} and {folder} are slices of different documents.")
+    position = 0
+    for one, folder in [*parts, (None, None)]:
+        start = one.documents.start if one else first.documents.total
+        if start > position:
+            raise UserError(f"no shard holds the rows {position:,} to {start - 1:,}: encode them too, then merge.")
+        if start < position:
+            raise UserError(f"{folder} holds rows from {start:,} again, which another shard has: leave one of them out.")
+        position = one.documents.stop if one else position
+    for one, folder in parts:
+        one.check_files(folder)
+
+
+def _join(sources: list[Path], target: Path) -> None:
+    with open(target, "wb") as out:
+        for source in sources:
+            with open(source, "rb") as handle:
+                shutil.copyfileobj(handle, out, _CHUNK)
+
+
+def _texts(texts: StoredTexts) -> Iterator[str]:
+    return (texts[row] for row in range(len(texts)))

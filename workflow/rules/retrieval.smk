@@ -1,0 +1,171 @@
+# Captions, shards, indexes, and what is measured on them (paper §4.5, §4.6).
+
+
+rule build_captions:
+    input:
+        key=lambda wildcards: stamp(RECIPES.captions()),
+        source=lambda wildcards: made_from(RECIPES.captions()),
+    output:
+        documents="data/captions.txt",
+        record="data/captions.json",
+    log:
+        "logs/retrieval/captions.log",
+    conda:
+        "../../environment.yml"
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} retrieval captions > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule encode_shard:
+    input:
+        key=lambda wildcards: stamp(RECIPES.shard(int(wildcards.shard))),
+        data=lambda wildcards: needs(
+            RECIPES.shard(int(wildcards.shard)),
+            ["data/captions.txt", "data/captions.json", *RETRIEVAL_MODEL],
+        ),
+    output:
+        f"data/retrieval/{PARAMS.retrieval.model}/shard-{{shard}}.json",
+    log:
+        "logs/retrieval/shard-{shard}.log",
+    wildcard_constraints:
+        shard=r"\d+",
+    conda:
+        "../../environment.yml"
+    threads: PARAMS.job_threads
+    resources:
+        mem_mb=3000,
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} retrieval shard {wildcards.shard} --threads {threads} 2>&1 | tee {log} >&2; exit ${{PIPESTATUS[0]}}"
+
+
+rule build_index:
+    input:
+        key=lambda wildcards: stamp(RECIPES.index(wildcards.kind)),
+        shards=lambda wildcards: made_from(RECIPES.index(wildcards.kind)),
+    output:
+        f"data/retrieval/{PARAMS.retrieval.model}/{{kind}}.json",
+    log:
+        "logs/retrieval/{kind}.log",
+    wildcard_constraints:
+        kind="|".join(PARAMS.retrieval.kinds),
+    conda:
+        "../../environment.yml"
+    threads: PARAMS.job_threads
+    resources:
+        mem_mb=10000,
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} retrieval index {wildcards.kind} --threads {threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule measure_latency:
+    input:
+        key=lambda wildcards: [
+            stamp(one)
+            for one in (RECIPES.latency, *map(RECIPES.latency_row, LATENCY_ROWS))
+        ],
+        data=lambda wildcards: needs(
+            RECIPES.latency,
+            [*(one.output for one in RECIPES.latency.inputs), *RETRIEVAL_MODEL],
+        ),
+    output:
+        expand(
+            "results/evaluations/retrieval_latency/{row}.json",
+            row=["all", *LATENCY_ROWS],
+        ),
+    log:
+        "logs/retrieval/latency.log",
+    conda:
+        "../../environment.yml"
+    # nothing else runs beside a measurement
+    threads: workflow.cores
+    resources:
+        mem_mb=10000,
+    params:
+        scale=PARAMS.scale,
+        threads=PARAMS.job_threads,
+    shell:
+        "subspaces --scale {params.scale} retrieval latency --threads {params.threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule measure_encoding:
+    input:
+        key=lambda wildcards: [
+            stamp(one)
+            for one in (RECIPES.encoding, *map(RECIPES.encoding_row, ENCODING_ROWS))
+        ],
+        data=lambda wildcards: needs(
+            RECIPES.encoding,
+            ["data/captions.txt", *(one.output for one in RECIPES.encoding.inputs)],
+        ),
+    output:
+        expand(
+            "results/evaluations/encoding_time/{row}.json",
+            row=["all", *ENCODING_ROWS],
+        ),
+    log:
+        "logs/retrieval/encoding.log",
+    conda:
+        "../../environment.yml"
+    threads: workflow.cores
+    resources:
+        mem_mb=4000,
+    params:
+        scale=PARAMS.scale,
+        threads=PARAMS.job_threads,
+    shell:
+        "subspaces --scale {params.scale} retrieval encoding --threads {params.threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule answer_queries:
+    input:
+        key=lambda wildcards: stamp(RECIPES.found),
+        data=lambda wildcards: needs(
+            RECIPES.found,
+            [*(one.output for one in RECIPES.found.inputs), *RETRIEVAL_MODEL],
+        ),
+    output:
+        "results/evaluations/retrieval_queries.json",
+    log:
+        "logs/retrieval/queries.log",
+    conda:
+        "../../environment.yml"
+    threads: PARAMS.job_threads
+    resources:
+        mem_mb=6000,
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} retrieval queries --threads {threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule measure_compression:
+    input:
+        key=lambda wildcards: stamp(RECIPES.compression),
+        data=lambda wildcards: needs(
+            RECIPES.compression,
+            [
+                *(one.output for one in RECIPES.compression.inputs),
+                "data/wordnet/nouns.npz",
+                "data/snli.parquet",
+                *RETRIEVAL_MODEL,
+            ],
+        ),
+    output:
+        "results/evaluations/compression.json",
+    log:
+        "logs/retrieval/compression.log",
+    conda:
+        "../../environment.yml"
+    threads: PARAMS.job_threads
+    resources:
+        mem_mb=8000,
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} retrieval compression --threads {threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
