@@ -2,5 +2,7 @@
 # `make test`: style, then every test; those that run the real graph come last, one at a time.
 set -euo pipefail
 bash .ci/lint.sh
-pytest -q -n 2 --dist loadfile -m "not workflow"
+bash .ci/tools.sh
+pytest -q -n 2 --dist loadfile -m "not workflow and not slurm"
 pytest -q -m workflow
+pytest -q -m slurm

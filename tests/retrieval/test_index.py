@@ -10,6 +10,7 @@ import torch
 
 from subspaces.errors import UserError
 from subspaces.retrieval.index import SubspaceIndex
+from subspaces.retrieval.kinds.base import best_of_blocks
 from subspaces.retrieval.query import parse
 from tests.retrieval.stand_in import sentences, stand_in
 
@@ -167,9 +168,10 @@ def test_the_manifest_says_what_it_is(built: dict[str, SubspaceIndex]) -> None:
     assert manifest.settings["first"] == 128 <= manifest.settings["dims"] <= 136
 
 
-def test_equal_documents_come_in_the_order_of_their_rows(tmp_path: Path) -> None:
-    texts = [*sentences(50), *["a man waits"] * 70]
-    for kind in ("exact-fp16", "reduced"):
-        hits = SubspaceIndex.build(texts, stand_in(), tmp_path / kind, kind=kind).search("a man waits", top=20)
-        rows = [hit.row for hit in hits if hit.text == "a man waits"]
-        assert len(rows) == 20 and rows == sorted(rows)
+def test_of_equal_scores_the_smaller_rows_win() -> None:
+    scores = torch.tensor([[1.0, 3, 2, 2, 2, 0, 2, 3, 1], [5.0, 5, 5, 5, 5, 5, 5, 5, 5], [0.0, 1, 2, 3, 4, 5, 6, 7, 8]])
+    for size in (1, 2, 3, 4, 9):
+        blocks = ((start, scores[:, start : start + size]) for start in range(0, 9, size))
+        values, rows = best_of_blocks(blocks, 4)
+        assert rows.tolist() == [[1, 7, 2, 3], [0, 1, 2, 3], [8, 7, 6, 5]], size
+        assert values.tolist() == [[3, 3, 2, 2], [5, 5, 5, 5], [8, 7, 6, 5]]

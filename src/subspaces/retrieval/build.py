@@ -161,8 +161,7 @@ def _encode(documents: Documents, encoder: SubspaceEncoder, work: Path, wanted: 
     finally:
         writer.close()
         progress.close()
-    if writer.rows != wanted.count:
-        raise UserError(f"the documents changed while they were read ({writer.rows:,} instead of {wanted.count:,}): build again.")
+    _same_documents(writer.rows == wanted.count, work)
 
 
 def _whole_rows(work: Path, precision: str, wanted: Manifest) -> int:
@@ -176,19 +175,25 @@ def _whole_rows(work: Path, precision: str, wanted: Manifest) -> int:
 def _finish(work: Path, wanted: Manifest, texts: Iterable[str], say: Callable[[str], None]) -> None:
     """All that follows the encoding. The manifest comes last; `_rename` removes what is not listed in it."""
     kind = kind_named(wanted.kind)
-    StoredTexts.write(work, texts)
+    written = StoredTexts.write(work, texts)
+    _same_documents(len(StoredTexts(work)) == wanted.count, work)
+    _same_documents(wanted.count != wanted.documents.total or written == wanted.documents.of, work)
     store = Store(work, kind.precision, wanted.width)
     names = list(StoredTexts.NAMES)
     if wanted.engine != "embedded":
         fill_engine(wanted, store, say)
         used: dict[str, Any] = {}
     else:
-        before = {path.name for path in work.iterdir()}
         used = kind.make(store, work, wanted.asked, say)
-        names += sorted({path.name for path in work.iterdir()} - before)
+        names += kind.files
         names += store_files(kind.precision) if kind.keeps_vectors else ()
     fields = {**wanted._fields(), "settings": used}
     Manifest(**fields).with_files(work, names).write(work)
+
+
+def _same_documents(same: bool, work: Path) -> None:
+    if not same:
+        raise UserError(f"the documents changed while they were read: delete {work}, and build again when they stay as they are.")
 
 
 @contextmanager

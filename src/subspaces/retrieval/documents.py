@@ -114,10 +114,14 @@ class StoredTexts:
         return self._bytes[int(self._begins[row]) : int(self._begins[row + 1]) - 1].decode("utf-8")
 
     @classmethod
-    def write(cls, folder: Path, texts: Iterable[str]) -> None:
-        position = 0
+    def write(cls, folder: Path, texts: Iterable[str]) -> str:
+        """Write both files; returns the sha256 of the texts, as `Documents` counts it."""
+        position, hasher = 0, hashlib.sha256()
         with open(folder / cls.NAMES[0], "wb") as documents, open(folder / cls.NAMES[1], "wb") as lines:
             lines.write(position.to_bytes(8, "little"))
             for text in texts:
-                position += documents.write(text.encode("utf-8") + b"\n")
+                line = text.encode("utf-8") + b"\n"
+                hasher.update(line)
+                position += documents.write(line)
                 lines.write(position.to_bytes(8, "little"))
+        return hasher.hexdigest()

@@ -77,6 +77,8 @@ def measure_encoding(
     if backbone["name"] != backbone["wanted"] or backbone["layers"] is not None:
         text += f"; {backbone['name']}" + (f", its first {backbone['layers']} layers," if backbone["layers"] else "")
         text += f" in place of {backbone['wanted']}"
+    if record["sample"]:
+        text += "; captions of a small sample"
     machine = {"processor": platform.machine(), "threads": threads, "torch": torch.__version__, "device": device}
     shared = {
         "scale": scale,

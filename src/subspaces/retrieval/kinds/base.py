@@ -29,6 +29,7 @@ class Kind(Protocol):
     name: str
     precision: str  # of the stored half-vectors from which it is made
     keeps_vectors: bool  # are they part of the index, or deleted when it is made?
+    files: tuple[str, ...]  # that it makes itself
     smallest: int  # documents that it needs at least
 
     def make(self, store: Store, folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def best_of_blocks(blocks: Iterable[tuple[int, Tensor]], top: int) -> Answer:
     """
     best: Answer | None = None
     for start, scores in blocks:
-        values, rows = scores.topk(min(top, scores.shape[1]), dim=1)
+        values, rows = _first_best(scores, min(top, scores.shape[1]))
         rows = rows + start
         if best is not None:
             values, rows = torch.cat([best[0], values], dim=1), torch.cat([best[1], rows], dim=1)
@@ -61,6 +62,19 @@ def best_of_blocks(blocks: Iterable[tuple[int, Tensor]], top: int) -> Answer:
     if best is None:
         raise ValueError("there is nothing to search")
     return best
+
+
+def _first_best(scores: Tensor, top: int) -> Answer:
+    """As `topk`, which takes any of equal scores at the border, but with those of the smallest rows."""
+    values, rows = scores.topk(top, dim=1)
+    border = values[:, -1:]
+    unfair = (scores == border).sum(1) > (values == border).sum(1)
+    for query in torch.nonzero(unfair).flatten().tolist():
+        candidates = torch.nonzero(scores[query] >= border[query]).flatten()
+        best = scores[query, candidates].argsort(descending=True, stable=True)[:top]
+        values[query], rows[query] = scores[query, candidates[best]], candidates[best]
+    rows, order = rows.sort(dim=1)  # for the stable sort that follows
+    return values.gather(1, order), rows
 
 
 def keep_best(values: Tensor, rows: Tensor, top: int) -> Answer:

@@ -1,4 +1,4 @@
-"""Three stages, each more careful with fewer documents: a few coordinates of all, more coordinates of a thousand, everything of a hundred."""
+"""Three stages, ever more careful with ever fewer documents: a few coordinates of all, more of a thousand, everything of a hundred."""
 
 from __future__ import annotations
 

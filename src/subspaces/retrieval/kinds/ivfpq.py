@@ -28,13 +28,15 @@ class IvfPq:
     name = "ivfpq"
     precision = "float16"
     keeps_vectors = False
-    smallest = 256  # a sub-quantiser of 8 bits has 256 centroids
+    files = ("ivfpq.faiss",)
+    smallest = 16
 
     def make(self, store: Store, folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
         import faiss
 
         used = with_defaults(self.name, DEFAULTS, settings)
         used["lists"] = used["lists"] or number_of_lists(len(store), used["train"])
+        used["bits"] = min(used["bits"], int(math.log2(len(store))))  # a sub-quantiser has 2^bits centroids, each with a document
         parts = used["sub_quantisers"]
         width = -(-store.width // parts) * parts
         same_threads()
@@ -45,11 +47,11 @@ class IvfPq:
         index.train(padded(store.sample(used["train"], used["seed"]), width))
         for _, block in store.blocks(_BLOCK):
             index.add(padded(block, width))
-        write_faiss(index, folder / "ivfpq.faiss")
+        write_faiss(index, folder / self.files[0])
         return used
 
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
-        index = read_faiss(folder / "ivfpq.faiss")
+        index = read_faiss(folder / self.files[0])
         index.nprobe = settings["probes"]
         return IvfPqSearcher(index)
 

@@ -36,6 +36,7 @@ class Cascade:
 
     def __init__(self, name: str, defaults: dict[str, int], keeps_vectors: bool):
         self.name, self.defaults, self.keeps_vectors = name, defaults, keeps_vectors
+        self.files = (_MAPS, _FIRST, _SECOND) if keeps_vectors else (_MAPS, _FIRST, _SECOND, _CODES)
 
     def make(self, store: Store, folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
         used = with_defaults(self.name, self.defaults, settings)
@@ -48,8 +49,7 @@ class Cascade:
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample, _eight_bits(reduction, sample, unit) * unit))
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
-        names = [_FIRST, _SECOND] if self.keeps_vectors else [_FIRST, _SECOND, _CODES]
-        handles = [open(folder / name, "wb") for name in names]  # noqa: SIM115
+        handles = [open(folder / name, "wb") for name in self.files[1:]]  # noqa: SIM115
         try:
             for _, block in store.blocks(_BLOCK):
                 digits = _eight_bits(reduction, block, unit)

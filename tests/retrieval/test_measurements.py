@@ -1,0 +1,144 @@
+"""What is measured for Tables 7 and 8 and the figures: right quantities, equal answers, nothing that looks at a clock."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+
+from subspaces.errors import UserError
+from subspaces.files import read_json
+from subspaces.nli.backbone import Backbone
+from subspaces.nli.texts import Words
+from subspaces.retrieval.build import build_index
+from subspaces.retrieval.captions import write_captions
+from subspaces.retrieval.compressed import Spectra
+from subspaces.retrieval.encoding import BARE, HEAD, encoding_times
+from subspaces.retrieval.found import as_text, find, signed_terms
+from subspaces.retrieval.index import SubspaceIndex
+from subspaces.retrieval.latency import FORMS, InnerBrute, PoincareBrute, measure_latency, query_matrices, recall
+from subspaces.retrieval.query import parse
+from subspaces.sources.origins import SAMPLES
+from tests.nli.toys import CONFIG
+from tests.retrieval.stand_in import sentences, stand_in
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return sentences(400)
+
+
+def test_captions_are_one_per_line_and_counted(tmp_path):
+    record = write_captions(SAMPLES / "captions.txt", 20, tmp_path / "captions", "k" * 64, {"sample": True})
+    lines = (tmp_path / "captions.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == record["captions"] == 20 and record["of"] == 150
+    with open(SAMPLES / "captions.txt", encoding="utf-8", newline="") as handle:
+        first = next(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))["caption"]
+    assert lines[0] == first
+
+
+def test_a_table_without_captions_is_refused(tmp_path):
+    (tmp_path / "table.txt").write_text("a\tb\n1\t2\n")
+    with pytest.raises(UserError, match="a column caption"):
+        write_captions(tmp_path / "table.txt", None, tmp_path / "out", "k" * 64, {})
+
+
+def test_poincare_brute_force_ranks_by_the_distance_of_the_ball():
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(300, 10, generator=generator).double()
+    points = 0.95 * points / (1 + points.norm(dim=1, keepdim=True))
+    queries = points[:7] * 0.7
+    difference = (queries[:, None] - points[None]).square().sum(-1)
+    both = (1 - queries.square().sum(-1))[:, None] * (1 - points.square().sum(-1))[None]
+    distance = torch.arccosh(1 + 2 * difference / both)
+    _, rows = PoincareBrute(points).search(queries, 10)
+    assert torch.equal(rows, distance.topk(10, largest=False).indices)
+
+
+def test_inner_brute_force_is_a_sorted_product():
+    generator = torch.Generator().manual_seed(1)
+    vectors, queries = torch.randn(500, 20, generator=generator), torch.randn(5, 20, generator=generator)
+    scores, rows = InnerBrute(vectors).search(queries, 10)
+    expected = (queries @ vectors.T).topk(10)
+    assert torch.allclose(scores, expected.values) and torch.equal(rows, expected.indices)
+
+
+def test_recall_counts_what_is_found():
+    exact = torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
+    assert recall(exact.flip(1), exact) == 1.0
+    assert recall(torch.tensor([[1, 2, 9, -1], [0, 0, 0, 0]]), exact) == 0.25
+
+
+def test_query_forms_are_symmetric():
+    projectors = stand_in().encode(sentences(5)).projector
+    for form in FORMS:
+        matrices = query_matrices(projectors, form)
+        assert matrices.shape == (4, 16, 16) and torch.allclose(matrices, matrices.mT, atol=1e-6)
+
+
+def test_latency_writes_every_row_with_recall_and_bytes(tmp_path, texts):
+    encoder = stand_in()
+    (tmp_path / "captions.txt").write_text("\n".join(texts) + "\n")
+    write_captions(_table(tmp_path, texts), None, tmp_path / "captions", "k" * 64, {"sample": True, "origin": "test"})
+    indexes = {
+        kind: SubspaceIndex.load(build_index(texts, encoder, tmp_path / kind, kind=kind), encoder) for kind in ("exact-fp16", "ivfpq")
+    }
+    rows = ("all", "poincare-10-exact", "subspace-64-exact", "subspace-128-exact", "subspace-128-faiss")
+    outputs = {row: (tmp_path / f"{row}.json", row * 4) for row in rows}
+    settings = {"queries": 12, "repeats": 1, "batch": 8, "top": 5, "seed": 0}
+    found = measure_latency(settings, indexes, dict.fromkeys(indexes, 10.0), tmp_path / "captions.txt", outputs, 1, "quick")
+    assert found["kinds"]["exact-fp16"]["recall"] == dict.fromkeys(FORMS, 1.0)
+    assert all(0 <= value <= 1 for value in found["kinds"]["ivfpq"]["recall"].values())
+    assert found["half_over_full"] > 0 and found["best"] == "exact-fp16"
+    for row in rows[1:]:
+        content = read_json(tmp_path / f"{row}.json")
+        assert content["metrics"]["latency"] > 0 and content["extent"]["comparable"] is False
+        assert content["settings"]["seed"] == 0 and content["data"]["sample"] is True
+    forms = [point["form"] for point in found["points"]]
+    assert "half-vector fp32" in forms and any(form.startswith("rank-k") for form in forms)
+
+
+def _table(folder: Path, texts: list[str]) -> Path:
+    path = folder / "table.tsv"
+    path.write_text("split\timage\tcaption_no\tcaption\n" + "".join(f"train\tx\t1\t{text}\n" for text in texts))
+    return path
+
+
+def test_truncation_keeps_what_is_above_the_threshold():
+    projectors = stand_in().encode(sentences(6)).projector
+    spectra = Spectra(projectors)
+    assert torch.allclose(spectra.truncated(0.0), projectors, atol=1e-5)
+    assert spectra.rank(0.0) >= spectra.rank(0.5) >= spectra.rank(0.99)
+    cut = torch.linalg.eigvalsh(spectra.truncated(0.8))
+    assert bool(((cut > 0.79) | (cut.abs() < 1e-5)).all())
+
+
+def test_encoding_times_cover_both_rows_and_every_batch(tmp_path, monkeypatch):
+    import subspaces.retrieval.encoding as module
+
+    backbone = Backbone(CONFIG, dropout=0.0)
+    backbone.randomise(torch.Generator().manual_seed(0))
+    monkeypatch.setattr(module.Backbone, "from_folder", lambda *_: backbone)
+    monkeypatch.setattr(module, "tokeniser_of", lambda *_: Words.of(sentences(50)))
+    job = {"model": {"encoder": "subspace", "dim": 8, "lam": 0.05}, "backbone": {"name": "toy", "layers": None}, "ways": 2, "limit": 35}
+    found = encoding_times(job, sentences(50), tmp_path, [1, 8], sentences=16, repeats=1, seed=0)
+    assert {*found} == {BARE, HEAD} and all({*row} == {"batch-1", "batch-8"} for row in found.values())
+    assert all(value > 0 for row in found.values() for value in row.values())
+
+
+def test_terms_know_whether_they_are_asked_for():
+    assert signed_terms(parse("a street & ~(at night | in the rain)")) == [("a street", 1), ("at night", -1), ("in the rain", -1)]
+    assert as_text('a street & ~"at night"') == "a street and not at night"
+
+
+def test_queries_are_answered_in_three_ways(tmp_path, texts):
+    encoder = stand_in(32)
+    index = SubspaceIndex.load(build_index(texts, encoder, tmp_path / "index", kind="exact-fp16"), encoder)
+    backbone = Backbone(CONFIG, dropout=0.0)
+    backbone.randomise(torch.Generator().manual_seed(0))
+    (answer,) = find(index, ["a man & ~at night"], backbone.eval(), Words.of(texts, most=60), 35, 3, "product")
+    assert {"query", "as_text", "subspace", "text", "vector"} == {*answer}
+    assert all(len(answer[name]) == 3 for name in ("subspace", "text", "vector"))
+    assert all("man" in hit["text"] and "night" not in hit["text"] for hit in answer["subspace"])
