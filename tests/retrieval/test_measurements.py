@@ -14,11 +14,11 @@ from subspaces.nli.backbone import Backbone
 from subspaces.nli.texts import Words
 from subspaces.retrieval.build import build_index
 from subspaces.retrieval.captions import write_captions
-from subspaces.retrieval.compressed import Spectra
 from subspaces.retrieval.encoding import BARE, HEAD, encoding_times
 from subspaces.retrieval.found import as_text, find, signed_terms
 from subspaces.retrieval.index import SubspaceIndex
-from subspaces.retrieval.latency import FORMS, InnerBrute, PoincareBrute, measure_latency, query_matrices, recall
+from subspaces.retrieval.latency import FORMS
+from subspaces.retrieval.measured import measure_latency
 from subspaces.retrieval.query import parse
 from subspaces.sources.origins import SAMPLES
 from tests.nli.toys import CONFIG
@@ -45,39 +45,6 @@ def test_a_table_without_captions_is_refused(tmp_path):
         write_captions(tmp_path / "table.txt", None, tmp_path / "out", "k" * 64, {})
 
 
-def test_poincare_brute_force_ranks_by_the_distance_of_the_ball():
-    generator = torch.Generator().manual_seed(0)
-    points = torch.randn(300, 10, generator=generator).double()
-    points = 0.95 * points / (1 + points.norm(dim=1, keepdim=True))
-    queries = points[:7] * 0.7
-    difference = (queries[:, None] - points[None]).square().sum(-1)
-    both = (1 - queries.square().sum(-1))[:, None] * (1 - points.square().sum(-1))[None]
-    distance = torch.arccosh(1 + 2 * difference / both)
-    _, rows = PoincareBrute(points).search(queries, 10)
-    assert torch.equal(rows, distance.topk(10, largest=False).indices)
-
-
-def test_inner_brute_force_is_a_sorted_product():
-    generator = torch.Generator().manual_seed(1)
-    vectors, queries = torch.randn(500, 20, generator=generator), torch.randn(5, 20, generator=generator)
-    scores, rows = InnerBrute(vectors).search(queries, 10)
-    expected = (queries @ vectors.T).topk(10)
-    assert torch.allclose(scores, expected.values) and torch.equal(rows, expected.indices)
-
-
-def test_recall_counts_what_is_found():
-    exact = torch.tensor([[1, 2, 3, 4], [5, 6, 7, 8]])
-    assert recall(exact.flip(1), exact) == 1.0
-    assert recall(torch.tensor([[1, 2, 9, -1], [0, 0, 0, 0]]), exact) == 0.25
-
-
-def test_query_forms_are_symmetric():
-    projectors = stand_in().encode(sentences(5)).projector
-    for form in FORMS:
-        matrices = query_matrices(projectors, form)
-        assert matrices.shape == (4, 16, 16) and torch.allclose(matrices, matrices.mT, atol=1e-6)
-
-
 def test_latency_writes_every_row_with_recall_and_bytes(tmp_path, texts):
     encoder = stand_in()
     (tmp_path / "captions.txt").write_text("\n".join(texts) + "\n")
@@ -97,22 +64,13 @@ def test_latency_writes_every_row_with_recall_and_bytes(tmp_path, texts):
         assert content["metrics"]["latency"] > 0 and content["extent"]["comparable"] is False
         assert content["settings"]["seed"] == 0 and content["data"]["sample"] is True
     forms = [point["form"] for point in found["points"]]
-    assert "half-vector fp32" in forms and any(form.startswith("rank-k") for form in forms)
+    assert "exact-fp16" in forms and any(form.startswith("rank-k") for form in forms)
 
 
 def _table(folder: Path, texts: list[str]) -> Path:
     path = folder / "table.tsv"
     path.write_text("split\timage\tcaption_no\tcaption\n" + "".join(f"train\tx\t1\t{text}\n" for text in texts))
     return path
-
-
-def test_truncation_keeps_what_is_above_the_threshold():
-    projectors = stand_in().encode(sentences(6)).projector
-    spectra = Spectra(projectors)
-    assert torch.allclose(spectra.truncated(0.0), projectors, atol=1e-5)
-    assert spectra.rank(0.0) >= spectra.rank(0.5) >= spectra.rank(0.99)
-    cut = torch.linalg.eigvalsh(spectra.truncated(0.8))
-    assert bool(((cut > 0.79) | (cut.abs() < 1e-5)).all())
 
 
 def test_encoding_times_cover_both_rows_and_every_batch(tmp_path, monkeypatch):

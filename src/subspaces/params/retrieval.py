@@ -17,6 +17,7 @@ class RetrievalScale(Strict):
     queries: int = Field(ge=1, description="queries of the latency measurement, in batches")
     repeats: int = Field(ge=1, description="times that every row is measured, in turns; the median counts")
     sentences: int = Field(ge=1, description="captions encoded for the encoding times, per batch size at least one batch")
+    compression_pairs: int | None = Field(None, ge=1, description="test pairs of SNLI for the compression figure; null: all")
     compression_nodes: int | None = Field(None, ge=1, description="nouns whose ancestors are ranked for the compression figure; null: all")
 
 

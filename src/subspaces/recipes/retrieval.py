@@ -52,7 +52,7 @@ class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
         family, budget = self.params.retrieval, self.retrieval_budget
         settings = {"queries": budget.queries, "repeats": budget.repeats, "batch": family.batch, "top": family.top, "seed": family.seed}
         settings |= {"conjunction": family.conjunction, "kinds": family.kinds}
-        return Recipe("results/evaluations/retrieval_latency/all.json", settings, ("subspaces.retrieval.latency",), self.indexes)
+        return Recipe("results/evaluations/retrieval_latency/all.json", settings, ("subspaces.retrieval.measured",), self.indexes)
 
     def latency_row(self, row: str) -> Recipe:
         return Recipe(f"results/evaluations/retrieval_latency/{row}.json", {"row": row}, (), (self.latency,))
@@ -84,7 +84,7 @@ class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
         family, budget = self.params.retrieval, self.retrieval_budget
         row = self.params.figures.rank_vs_descendants.model
         noun = self.reconstruction_model(row, "nouns", self.params.reconstruction_budget.seeds[0])
-        settings = {"taus": family.taus, "nodes": budget.compression_nodes, "seed": family.seed, "queries": budget.queries}
+        settings = {"taus": family.taus, "nodes": budget.compression_nodes, "pairs": budget.compression_pairs, "seed": family.seed}
         code = ("subspaces.retrieval.compressed", noun.code[1], self.retrieval_model.code[1])
         inputs = (noun, self.retrieval_model, self.index(family.kinds[0]))
         return Recipe("results/evaluations/compression.json", settings, code, inputs)

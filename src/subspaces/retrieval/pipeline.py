@@ -83,19 +83,18 @@ def index(kind: str, threads: Threads = 1) -> None:
 @app.command("latency")
 def latency(threads: Threads = 1) -> None:
     """Measure top-10 latency, recall and bytes of every kind of index, and the other rows of Table 8."""
-    from subspaces.files import read_json
     from subspaces.retrieval.index import SubspaceIndex
-    from subspaces.retrieval.latency import measure_latency
+    from subspaces.retrieval.measured import measure_latency
 
     recipes = recipes_here()
     recipe, encoder = recipes.latency, _encoder(recipes)
     rows = [recipe, *(recipes.latency_row(row) for row in recipes.rows_of("retrieval_latency"))]
     outputs = {Path(one.output).stem: (Path(one.output), one.key) for one in rows}
     indexes = {Path(one.output).stem: SubspaceIndex.load(Path(one.output).with_suffix(""), encoder) for one in recipe.inputs}
-    sizes = {Path(one.output).stem: read_json(one.output)["bytes_per_document"] for one in recipe.inputs}
-    found = measure_latency(recipe.settings, indexes, sizes, _DOCUMENTS, outputs, threads, recipes.params.scale)
-    for kind, one in found["kinds"].items():
-        typer.echo(f"{kind}: {one['latency']:.2f} ms, recall {one['recall']}, {one['bytes_per_document']:,.0f} bytes")
+    found = measure_latency(recipe.settings, indexes, _DOCUMENTS, outputs, threads, recipes.params.scale)
+    for kind in indexes:
+        one = found["rows"][kind]
+        typer.echo(f"{kind}: {one['latency_ms']:.2f} ms, recall {one['recall']}, {one['bytes_per_document']:,.0f} bytes")
     typer.echo("  ".join(f"{row} {value:.2f} ms" for row, value in found["metrics"].items()) + f"  half/full {found['half_over_full']:.2f}")
 
 
