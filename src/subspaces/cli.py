@@ -17,6 +17,7 @@ from subspaces.context import choose, project, recipes_here
 from subspaces.errors import UserError
 from subspaces.hierarchy.commands import app as hierarchy_app
 from subspaces.nli.commands import app as snli_app
+from subspaces.retrieval import commands as retrieval_commands
 from subspaces.retrieval.pipeline import app as retrieval_app
 from subspaces.wordnet.commands import hyperlex_app, link_app, reconstruction_app, wordnet_app
 
@@ -31,6 +32,10 @@ app.add_typer(composition_app, name="composition")
 app.add_typer(retrieval_app, name="retrieval")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(paper_app, name="paper")
+
+
+for _command in (retrieval_commands.encode, retrieval_commands.index, retrieval_commands.search, retrieval_commands.entail):
+    app.command()(_command)
 
 
 @app.callback()

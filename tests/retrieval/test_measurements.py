@@ -55,9 +55,9 @@ def test_latency_writes_every_row_with_recall_and_bytes(tmp_path, texts):
     rows = ("all", "poincare-10-exact", "subspace-64-exact", "subspace-128-exact", "subspace-128-faiss")
     outputs = {row: (tmp_path / f"{row}.json", row * 4) for row in rows}
     settings = {"queries": 12, "repeats": 1, "batch": 8, "top": 5, "seed": 0}
-    found = measure_latency(settings, indexes, dict.fromkeys(indexes, 10.0), tmp_path / "captions.txt", outputs, 1, "quick")
-    assert found["kinds"]["exact-fp16"]["recall"] == dict.fromkeys(FORMS, 1.0)
-    assert all(0 <= value <= 1 for value in found["kinds"]["ivfpq"]["recall"].values())
+    found = measure_latency(settings, indexes, tmp_path / "captions.txt", outputs, 1, "quick")
+    assert found["rows"]["exact-fp16"]["recall"] == dict.fromkeys(FORMS, 1.0)
+    assert all(0 <= value <= 1 for value in found["rows"]["ivfpq"]["recall"].values())
     assert found["half_over_full"] > 0 and found["best"] == "exact-fp16"
     for row in rows[1:]:
         content = read_json(tmp_path / f"{row}.json")

@@ -1,0 +1,97 @@
+"""`subspaces encode | index | search | entail`: subspaces of people's own texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[Path, typer.Option(help="The folder of a trained subspace model, such as models/snli/minilm-subspace-128/2way/seed-0.")]
+Threads = Annotated[int, typer.Option(help="Threads for the arithmetic.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
+Conjunction = Annotated[str, typer.Option(help="product, sandwich-hard or exact.")]
+
+
+def _encoder(model: Path, threads: int):
+    from subspaces.retrieval.encoder import SubspaceEncoder
+    from subspaces.training.loop import set_threads
+
+    set_threads(threads)
+    return SubspaceEncoder.from_pretrained(model)
+
+
+def encode(
+    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")], model: Model, threads: Threads = 1, as_json: AsJson = False
+) -> None:
+    """Show the effective rank of texts and how much each lies in the others."""
+    subspaces = _encoder(model, threads).encode(texts)
+    ranks = subspaces.rank.tolist()
+    table = [[subspaces[a].inclusion(subspaces[b]).item() for b in range(len(texts))] for a in range(len(texts))]
+    if as_json:
+        typer.echo(json.dumps({"texts": texts, "ranks": ranks, "inclusion": table}, ensure_ascii=False))
+        return
+    for place, (text, rank) in enumerate(zip(texts, ranks, strict=True)):
+        shares = "  ".join(f"{share:.2f}" for share in table[place])
+        typer.echo(f"{place + 1}  rank {rank:6.2f}  in each of them: {shares}  {text}")
+
+
+def index(
+    documents: Annotated[Path, typer.Option(help="A text file, one document per line; plain or gzip.")],
+    index: Annotated[Path, typer.Option(help="The folder to make.")],
+    model: Model,
+    kind: Annotated[str, typer.Option(help="exact-fp32, exact-fp16, reduced, compact, ivfpq, or auto.")] = "auto",
+    engine: Annotated[str, typer.Option(help="embedded, or milvus.")] = "embedded",
+    uri: Annotated[str | None, typer.Option(help="Milvus: a file such as ./captions.db, or a server's address.")] = None,
+    threads: Threads = 1,
+) -> None:
+    """Encode a file of documents into an index; a killed build goes on where it was."""
+    from subspaces.retrieval.index import SubspaceIndex
+    from subspaces.training.progress import ConsoleProgress
+
+    progress = ConsoleProgress(f"index {documents.name}", "documents")
+    made = SubspaceIndex.build(documents, _encoder(model, threads), index, kind=kind, engine=engine, uri=uri, progress=progress)
+    typer.echo(f"{len(made):,} documents in {index}, kind {made.manifest.kind}, {made.manifest.bytes / len(made):,.0f} bytes each")
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Such as: a city street & ~at night")],
+    index: Annotated[Path, typer.Option(help="An index made by `subspaces index`.")],
+    model: Model,
+    top: Annotated[int, typer.Option(help="How many documents.")] = 10,
+    conjunction: Conjunction = "product",
+    uri: Annotated[str | None, typer.Option(help="Milvus: another address than the one the index remembers.")] = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+) -> None:
+    """The documents that lie most in the subspace of a query: &, |, ~ and parentheses over texts."""
+    from subspaces.retrieval.index import SubspaceIndex
+    from subspaces.retrieval.query import parse
+
+    tree = parse(query)  # a mistake is told before anything is loaded
+    hits = SubspaceIndex.load(index, _encoder(model, threads), uri=uri).search(tree, top, conjunction)
+    if as_json:
+        typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
+        return
+    for hit in hits:
+        typer.echo(f"{hit.score:6.3f}  {hit.text}")
+
+
+def entail(premise: str, hypothesis: str, model: Model, threads: Threads = 1, as_json: AsJson = False) -> None:
+    """Does PREMISE entail HYPOTHESIS? Inclusion both ways, probabilities, ranks."""
+    encoder = _encoder(model, threads)
+    pair = encoder.encode([premise, hypothesis])
+    found = {
+        "inclusion": pair[0].inclusion(pair[1]).item(),
+        "inclusion_reversed": pair[1].inclusion(pair[0]).item(),
+        "probabilities": encoder.model.probabilities([premise], [hypothesis])[0],
+        "rank_premise": pair[0].rank.item(),
+        "rank_hypothesis": pair[1].rank.item(),
+    }
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    typer.echo(f"premise in hypothesis  {found['inclusion']:.3f}   (the other way {found['inclusion_reversed']:.3f})")
+    typer.echo("probabilities          " + ", ".join(f"{name} {value:.3f}" for name, value in found["probabilities"].items()))
+    typer.echo(f"ranks                  premise {found['rank_premise']:.2f}, hypothesis {found['rank_hypothesis']:.2f}")
