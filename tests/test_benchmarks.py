@@ -65,7 +65,8 @@ def test_small_run_has_every_row_with_every_field(small):
 def test_small_run_both_sides_agree(small):
     *timed, memory = small["rows"]
     for row in timed:
-        assert row["agreement"] and max(row["agreement"].values()) < 1e-3, row["name"]
+        if not row["name"].startswith("encoding"):  # the same model with its head and without it: nothing to agree on
+            assert row["agreement"] and max(row["agreement"].values()) < 1e-3, row["name"]
     assert np.isfinite(memory["settings"]["losses"]).all()
     assert memory["settings"]["peak_bytes"] >= memory["settings"]["interpreter_bytes"] > 0
 

@@ -81,8 +81,8 @@ def test_encoding_times_cover_both_rows_and_every_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(module.Backbone, "from_folder", lambda *_: backbone)
     monkeypatch.setattr(module, "tokeniser_of", lambda *_: Words.of(sentences(50)))
     job = {"model": {"encoder": "subspace", "dim": 8, "lam": 0.05}, "backbone": {"name": "toy", "layers": None}, "ways": 2, "limit": 35}
-    found = encoding_times(job, sentences(50), tmp_path, [1, 8], sentences=16, repeats=1, seed=0)
-    assert {*found} == {BARE, HEAD} and all({*row} == {"batch-1", "batch-8"} for row in found.values())
+    found = encoding_times(job, sentences(50), tmp_path, [1, 8, 64], sentences=16, repeats=1, seed=0)
+    assert {*found} == {BARE, HEAD} and all({*row} == {"batch-1", "batch-8", "batch-64"} for row in found.values())
     assert all(value > 0 for row in found.values() for value in row.values())
 
 

@@ -110,6 +110,11 @@ def memory_of(wildcards, copies):
     return 1500 + int(copies * nodes * model.dim * columns * 4 / 2**20)
 
 
+def whole_machine(wildcards):
+    """Every core, for what measures time; on SLURM, where nobody says how many there are, those of a training job."""
+    return workflow.resource_settings.cores or PARAMS.job_threads
+
+
 def learns_on_gpu(wildcards):
     """Sentence encoders and subspaces do; the other geometries, and the Gaussians of HyperLex, are small vectors."""
     if not hasattr(wildcards, "row"):

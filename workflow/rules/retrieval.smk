@@ -12,6 +12,9 @@ rule build_captions:
         "logs/retrieval/captions.log",
     conda:
         "../../environment.yml"
+    resources:
+        **asks("other"),
+        mem_mb=4000,
     params:
         scale=PARAMS.scale,
     shell:
@@ -35,6 +38,7 @@ rule encode_shard:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("evaluation"),
         mem_mb=3000,
     params:
         scale=PARAMS.scale,
@@ -56,6 +60,7 @@ rule build_index:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("evaluation"),
         mem_mb=10000,
     params:
         scale=PARAMS.scale,
@@ -83,8 +88,9 @@ rule measure_latency:
     conda:
         "../../environment.yml"
     # nothing else runs beside a measurement
-    threads: workflow.cores
+    threads: whole_machine
     resources:
+        **asks("evaluation"),
         mem_mb=10000,
     params:
         scale=PARAMS.scale,
@@ -112,8 +118,9 @@ rule measure_encoding:
         "logs/retrieval/encoding.log",
     conda:
         "../../environment.yml"
-    threads: workflow.cores
+    threads: whole_machine
     resources:
+        **asks("evaluation"),
         mem_mb=4000,
     params:
         scale=PARAMS.scale,
@@ -137,6 +144,7 @@ rule answer_queries:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("evaluation"),
         mem_mb=6000,
     params:
         scale=PARAMS.scale,
@@ -164,6 +172,7 @@ rule measure_compression:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
+        **asks("evaluation"),
         mem_mb=8000,
     params:
         scale=PARAMS.scale,

@@ -25,8 +25,8 @@ BARE, HEAD = "mpnet", "mpnet-subspace-128"
 
 
 def batches_of(table: TokenTable, size: int, sentences: int, seed: int) -> list[Tokens]:
-    """`sentences` rows, at least one batch, cut into batches of `size`."""
-    rows = np.random.default_rng(seed).permutation(len(table))[: max(sentences, size)]
+    """`sentences` rows, at least one batch, cut into batches of `size`; where there are too few texts, some stand more than once."""
+    rows = np.resize(np.random.default_rng(seed).permutation(len(table)), max(sentences, size))
     whole = len(rows) // size * size
     return [table.batch(some) for some in rows[:whole].reshape(-1, size)]
 

@@ -20,6 +20,19 @@ def _encoder(recipes):
     return SubspaceEncoder(model.projectors, model.dim, model.fingerprint, model)
 
 
+def _make_room(folder: Path, key: str) -> None:
+    """Remove what was made for another key: a finished folder, and one that a killed run left half done."""
+    import shutil
+
+    from subspaces.files import write_text
+
+    mark = folder.with_suffix(".key")
+    shutil.rmtree(folder, ignore_errors=True)
+    if not mark.exists() or mark.read_text() != key:
+        shutil.rmtree(folder.with_name(folder.name + ".part"), ignore_errors=True)
+        write_text(mark, key)
+
+
 @app.command("captions")
 def captions() -> None:
     """Write the captions that are searched: data/captions.txt and .json."""
@@ -50,6 +63,7 @@ def shard(place: int, threads: Threads = 1) -> None:
     bounds = shard_bounds(count, recipes.retrieval_budget.shards)
     folder = Path(recipe.output).with_suffix("")
     rows = bounds[place] if place < len(bounds) else None
+    _make_room(folder, recipe.key)
     if rows:
         encoder = _encoder(recipes)
         build_shard(_DOCUMENTS, *rows, encoder, folder, progress=ConsoleProgress(f"captions {rows[0]:,} to {rows[1]:,}", "captions"))
@@ -59,8 +73,6 @@ def shard(place: int, threads: Threads = 1) -> None:
 @app.command("index")
 def index(kind: str, threads: Threads = 1) -> None:
     """Merge the shards into one index of a kind."""
-    import shutil
-
     from subspaces.files import read_json, write_json
     from subspaces.retrieval.build import merge
     from subspaces.retrieval.manifest import Manifest
@@ -71,8 +83,7 @@ def index(kind: str, threads: Threads = 1) -> None:
     set_threads(threads)
     parts = [Path(one.output).with_suffix("") for one in recipes.shards if read_json(one.output)["rows"]]
     folder = Path(recipe.output).with_suffix("")
-    if folder.exists():
-        shutil.rmtree(folder)  # made from other shards
+    _make_room(folder, recipe.key)
     merge(parts, folder, kind=kind)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     count = Manifest.read(folder).count
