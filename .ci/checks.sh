@@ -5,4 +5,3 @@ bash .ci/lint.sh
 bash .ci/tools.sh
 pytest -q -n 2 --dist loadfile -m "not workflow and not slurm"
 pytest -q -m workflow
-pytest -q -m slurm

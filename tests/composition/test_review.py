@@ -226,7 +226,15 @@ def terminal(files: tuple[Path, Path]) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
     command = [sys.executable, "-c", PROGRAM, "review", str(files[0]), "--out", str(files[1])]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    # a run in the background has inherited that interrupts are ignored
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     try:
         yield Terminal(ours, process)
         process.wait(20)

@@ -16,9 +16,9 @@ rule elicit_candidates:
     conda:
         "../../environment.yml"
     params:
-        settings=lambda wildcards: PARAMS.composition.elicitation.model_dump(),
+        settings=str(PARAMS_FILE),
     shell:
-        "subspaces composition elicit --settings {PARAMS_FILE} --out {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces composition elicit --settings {params.settings} --out {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
 
 rule parse_candidates:

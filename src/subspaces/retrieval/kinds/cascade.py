@@ -30,13 +30,13 @@ class CascadeSearcher:
         self._selector = Selector(len(stages.first))
         self._block = torch.empty(BLOCK, stages.first.shape[1])
 
-    def search(self, queries: Tensor, top: int) -> Answer:
-        answers = [self._search(some, top) for some in queries.split(self._selector.batch)]
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
+        answers = [self._search(some, top, effort) for some in queries.split(self._selector.batch)]
         return torch.cat([scores for scores, _ in answers]), torch.cat([rows for _, rows in answers])
 
-    def _search(self, queries: Tensor, top: int) -> Answer:
-        last = min(self._selector.count, max(self.stages.rerank, 2 * top))
-        short = min(self._selector.count, max(self.stages.shortlist, 4 * last))
+    def _search(self, queries: Tensor, top: int, effort: float) -> Answer:
+        last = min(self._selector.count, max(round(effort * self.stages.rerank), 2 * top))
+        short = min(self._selector.count, max(round(effort * self.stages.shortlist), 4 * last))
         w, shared = self.reduction.ask(queries)
         first = self._block.shape[1]
         scores, rows = self._shortlist(w[:, :first].contiguous(), short)

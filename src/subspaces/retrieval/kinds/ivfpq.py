@@ -52,16 +52,16 @@ class IvfPq:
 
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
         index = read_faiss(folder / self.files[0])
-        index.nprobe = settings["probes"]
-        return IvfPqSearcher(index)
+        return IvfPqSearcher(index, settings["probes"])
 
 
 class IvfPqSearcher:
-    def __init__(self, index: Any):
-        self.index = index
+    def __init__(self, index: Any, probes: int):
+        self.index, self.probes = index, probes
 
-    def search(self, queries: Tensor, top: int) -> Answer:
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
         same_threads()
+        self.index.nprobe = max(1, round(effort * self.probes))
         scores, rows = self.index.search(padded(queries, self.index.d), top)
         return torch.from_numpy(scores), torch.from_numpy(rows)
 

@@ -21,15 +21,15 @@ from subspaces.algebra import half_vector
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
 from subspaces.retrieval.kinds.reduction import Reduction, learn_reduction
-from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, encode_rows, mapped, spread_of
+from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, levels_of, mapped, pack, spread_of, value_of
 from subspaces.retrieval.store import Store
 
 _MAPS, _UNIT, _FIRST, _SECOND = "reduction.safetensors", "unit.f32", "first.i8", "second.i8"
 _SPREAD, _CODES = "spread.f32", "codes.u8"
 _BLOCK = 4096
 _SAMPLE = 4096  # documents that decide the steps of the levels
-REDUCED = {"first": 128, "dims": 512, "shortlist": 1000, "rerank": 64, "seed": 0}
-COMPACT = {"first": 128, "dims": 256, "shortlist": 1000, "rerank": 128, "seed": 0}
+REDUCED = {"first": 128, "dims": 512, "shortlist": 640, "rerank": 64, "seed": 0}
+COMPACT = {"first": 128, "dims": 256, "shortlist": 640, "rerank": 128, "seed": 0}
 
 
 class Cascade:
@@ -48,16 +48,20 @@ class Cascade:
         sample = store.sample(_SAMPLE, used["seed"])
         tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries}
         if not self.keeps_vectors:
-            tensors["step"] = best_step(_rest(reduction, sample, *_eight_bits(reduction, sample))[0])
+            tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
         handles = [open(folder / name, "wb") for name in self.files[1:]]  # noqa: SIM115
         try:
             for _, block in store.blocks(_BLOCK):
-                digits, unit = _eight_bits(reduction, block)
-                parts = [unit, *digits.to(torch.int8).split([used["first"], used["dims"] - used["first"]], dim=1)]
+                more = []
                 if not self.keeps_vectors:
-                    rest, spread = _rest(reduction, block, digits, unit)
-                    parts += [spread, encode_rows(rest, tensors["step"])]
+                    rest, spread = _rest(reduction, block)
+                    levels = levels_of(rest, tensors["step"])
+                    more = [spread, pack(levels)]
+                    # What the levels got wrong among the coordinates is put right by the coordinates, where most of a query lies.
+                    block = block - value_of(levels, tensors["step"]).mul_(spread.unsqueeze(1))
+                digits, unit = _eight_bits(reduction, block)
+                parts = [unit, *digits.split([used["first"], used["dims"] - used["first"]], dim=1), *more]
                 for handle, part in zip(handles, parts, strict=True):
                     handle.write(part.contiguous().numpy().data)
         finally:
@@ -80,15 +84,15 @@ class Cascade:
 
 
 def _eight_bits(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Coordinates as whole numbers from −127 to 127 (N, m), still as floats, and the value of one unit of each document (N,)."""
+    """Coordinates as whole numbers from −127 to 127 (N, m), and the value of one unit of each document (N,)."""
     z = reduction.reduce(vectors)
     unit = z.abs().amax(1).clamp_min_(1e-12).div_(127)
-    return z.div_(unit.unsqueeze(1)).round_(), unit
+    return z.div_(unit.unsqueeze(1)).round_().to(torch.int8), unit
 
 
-def _rest(reduction: Reduction, vectors: Tensor, digits: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
-    """What rounded coordinates leave over of v − μ, as rows of spread 1 (N, D), and the spreads (N,)."""
-    rest = vectors - reduction.mean - reduction.restore(digits * unit.unsqueeze(1))
+def _rest(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """What the coordinates leave over of v − μ, as rows of spread 1 (N, D), and the spreads (N,)."""
+    rest = vectors - reduction.mean - reduction.restore(reduction.reduce(vectors))
     spread = spread_of(rest)
     return rest.div_(spread.unsqueeze(1)), spread
 

@@ -90,22 +90,26 @@ def spread_of(rest: Tensor) -> Tensor:
 def best_step(rest: Tensor) -> Tensor:
     """The distance of levels for each entry of rows of spread 1 (N, D): its deviation times the factor with the least squared error."""
     deviation = rest.std(0).clamp_min(1e-12)
-    unit = rest[:256] / deviation
-    steps = torch.linspace(0.5, 1.0, 26)
-    errors = [(levels_of(unit, step).float() - (LEVELS - 1) / 2).mul_(step).sub_(unit).square().sum() for step in steps]
-    return deviation * steps[int(torch.stack(errors).argmin())]
+    some = rest[:256]
+    factors = torch.linspace(0.5, 1.0, 26)
+    errors = [(value_of(levels_of(some, factor * deviation), factor * deviation) - some).square().sum() for factor in factors]
+    return deviation * factors[int(torch.stack(errors).argmin())]
 
 
 def levels_of(rest: Tensor, step: Tensor) -> Tensor:
-    """The level 0 … 5 of each entry, whole numbers as float."""
+    """The level 0 … 5 of each entry of rows of spread 1 (N, D), whole numbers as floats."""
     return (rest / step + (LEVELS - 1) / 2).round_().clamp_(0, LEVELS - 1)
 
 
-def encode_rows(rest: Tensor, step: Tensor) -> Tensor:
-    """Bytes (N, ⌈D/3⌉) of rows of spread 1; entry j and those one and two thirds further share a byte."""
-    levels = levels_of(rest, step)
-    parts = -(-rest.shape[1] // 3)
-    first, second, third = torch.nn.functional.pad(levels, (0, 3 * parts - rest.shape[1])).unflatten(1, (3, parts)).unbind(1)
+def value_of(levels: Tensor, step: Tensor) -> Tensor:
+    """What the levels stand for."""
+    return (levels - (LEVELS - 1) / 2).mul_(step)
+
+
+def pack(levels: Tensor) -> Tensor:
+    """Bytes (N, ⌈D/3⌉); entry j and those one and two thirds further share a byte."""
+    parts = -(-levels.shape[1] // 3)
+    first, second, third = torch.nn.functional.pad(levels, (0, 3 * parts - levels.shape[1])).unflatten(1, (3, parts)).unbind(1)
     return (first + LEVELS * second + LEVELS**2 * third).to(torch.uint8)
 
 
