@@ -16,6 +16,7 @@ class RetrievalScale(Strict):
     shards: int = Field(ge=1, description="slices that independent jobs encode")
     queries: int = Field(ge=1, description="queries of the latency measurement, in batches")
     repeats: int = Field(ge=1, description="times that every row is measured, in turns; the median counts")
+    compared: int | None = Field(None, ge=1, description="captions that the figure's queries search in all three ways; null: all")
     sentences: int = Field(ge=1, description="captions encoded for the encoding times, per batch size at least one batch")
     compression_pairs: int | None = Field(None, ge=1, description="test pairs of SNLI for the compression figure; null: all")
     compression_nodes: int | None = Field(None, ge=1, description="nouns whose ancestors are ranked for the compression figure; null: all")

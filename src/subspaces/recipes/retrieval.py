@@ -74,6 +74,7 @@ class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
         """The figure's queries: captions found by subspace logic, by the plain text of the query, by vector arithmetic."""
         family = self.params.retrieval
         settings = {"queries": family.queries, "conjunction": family.conjunction, "top": family.top}
+        settings["captions"] = self.retrieval_budget.compared
         code = ("subspaces.retrieval.found", "subspaces.nli.load", self.retrieval_model.code[1])
         backbone = self.source(self.params.snli.job(family.model, 2, self.params.scale)["backbone"]["name"])
         return Recipe("results/evaluations/retrieval_queries.json", settings, code, (self.index(family.kinds[0]), backbone))

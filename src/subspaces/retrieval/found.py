@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from subspaces.algebra import half_vector
 from subspaces.files import read_json, write_json
 from subspaces.nli.backbone import Backbone
 from subspaces.nli.encoders.vector import mean_pool
@@ -23,6 +24,8 @@ from subspaces.nli.texts import TokenTable, WordPieces, Words
 from subspaces.retrieval.index import SubspaceIndex
 from subspaces.retrieval.query import And, Not, Or, Query, Term, parse
 from subspaces.training.loop import set_threads
+
+_BLOCK = 4096
 
 
 @torch.inference_mode()
@@ -61,6 +64,13 @@ def arithmetic(query: Query, vectors: dict[str, Tensor]) -> Tensor:
     return F.normalize(sum(sign * vectors[text] for text, sign in signed_terms(query)), dim=-1)
 
 
+def scored(index: SubspaceIndex, query: str, conjunction: str, count: int) -> Tensor:
+    """NIS(query | caption) of the first `count` captions, from the exact half-vectors."""
+    half, store = half_vector(index.matrices([query], conjunction))[0], index.searcher.store
+    parts = [store.half[start : min(start + _BLOCK, count)].float() @ half for start in range(0, count, _BLOCK)]
+    return torch.cat(parts) / store.trace[:count]
+
+
 def find(
     index: SubspaceIndex,
     queries: list[str],
@@ -69,9 +79,11 @@ def find(
     limit: int,
     top: int,
     conjunction: str,
+    captions: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The best captions of each query in three ways."""
-    texts = [index.texts[row] for row in range(len(index))]
+    """The best of the first so many captions (null: all) for each query, in three ways. The index is an exact one."""
+    count = min(captions or len(index), len(index))
+    texts = [index.texts[row] for row in range(count)]
     documents = pooled(backbone, tokeniser, texts, limit)
     trees = {query: parse(query) for query in queries}
     terms = sorted({text for tree in trees.values() for text, _ in signed_terms(tree)})
@@ -79,8 +91,8 @@ def find(
     vectors = dict(zip(terms, asked, strict=False))
     found = []
     for place, query in enumerate(queries):
-        hits = index.search(query, top, conjunction)
-        columns = {"subspace": [{"text": hit.text, "score": hit.score} for hit in hits]}
+        scores, rows = scored(index, query, conjunction, count).topk(top)
+        columns = {"subspace": [{"text": texts[row], "score": score} for score, row in zip(scores.tolist(), rows.tolist(), strict=True)]}
         for name, vector in (("text", asked[len(terms) + place]), ("vector", arithmetic(trees[query], vectors))):
             scores, rows = (documents @ vector).topk(top)
             columns[name] = [{"text": texts[row], "score": score} for score, row in zip(scores.tolist(), rows.tolist(), strict=True)]
@@ -94,16 +106,16 @@ def write_found(
     from subspaces.nli.tokenisers import tokeniser_of
 
     set_threads(threads)
-    top = min(settings["top"], len(index))
+    top = min(settings["top"], settings["captions"] or len(index), len(index))
     encoder = Backbone.from_folder(backbone, job["backbone"]["layers"], 0, 0.0).eval()
     tokeniser = tokeniser_of(job, [], backbone.parent)
-    queries = find(index, settings["queries"], encoder, tokeniser, job["limit"], top, settings["conjunction"])
+    queries = find(index, settings["queries"], encoder, tokeniser, job["limit"], top, settings["conjunction"], settings["captions"])
     captions = read_json("data/captions.json")
     content = {
         "key": key,
         "scale": scale,
         "model": index.manifest.encoder,
-        "documents": len(index),
+        "documents": min(settings["captions"] or len(index), len(index)),
         "sample": captions["sample"],
         "settings": settings,
         "queries": queries,
