@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: help setup run test slurm lint bench summary laptop clean
+.PHONY: help setup run test slurm lifecycle lint bench summary laptop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ run: setup ## the whole graph at quick scale in runs/quick, then a summary; neve
 
 test: setup ## every test and check
 	@bash .ci/checks.sh
+
+lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote, restore (about 10 minutes)
+	@pytest -q -m lifecycle
 
 slurm: setup ## the tests against a real one-node SLURM, which they install and start (root; about 6 minutes)
 	@pytest -q -m slurm

@@ -3,5 +3,5 @@
 set -euo pipefail
 bash .ci/lint.sh
 bash .ci/tools.sh
-pytest -q -n 2 --dist loadfile -m "not workflow and not slurm"
+pytest -q -n 2 --dist loadfile -m "not workflow and not slurm and not lifecycle"
 pytest -q -m workflow

@@ -135,7 +135,7 @@ def test_bad_requests(built: dict[str, SubspaceIndex], tmp_path: Path) -> None:
         index.search_matrices(torch.eye(16))
     with pytest.raises(UserError, match=r"unknown kind of index 'hnsw': choose exact-fp32"):
         SubspaceIndex.build(TEXTS, stand_in(), tmp_path / "a", kind="hnsw")
-    with pytest.raises(UserError, match=r"ivfpq needs at least 16 documents, there are 3"):
+    with pytest.raises(UserError, match=r"ivfpq needs at least 256 documents, there are 3"):
         SubspaceIndex.build(TEXTS[:3], stand_in(), tmp_path / "a", kind="ivfpq")
     with pytest.raises(UserError, match="knows no setting speed: it has first"):
         SubspaceIndex.build(TEXTS, stand_in(), tmp_path / "a", kind="reduced", settings={"speed": 1})
@@ -164,10 +164,7 @@ def test_the_manifest_says_what_it_is(built: dict[str, SubspaceIndex]) -> None:
     manifest = built["compact"].manifest
     assert (manifest.kind, manifest.encoder, manifest.dim, manifest.count) == ("compact", "stand-in-16", 16, 600)
     assert manifest.documents.start == 0 and manifest.documents.stop == manifest.documents.total == 600
-    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "unit.f32", "first.i8", "second.i8"} | {
-        "spread.f32",
-        "codes.u8",
-    }
+    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "first.i8", "second.i8", "codes.u8"}
     assert manifest.settings["first"] == 128 <= manifest.settings["dims"] <= 136
 
 

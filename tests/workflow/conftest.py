@@ -121,7 +121,8 @@ def make_tiny(project: Project) -> None:
     sweep = [f"lambda-{value:g}" for value in snli["sweep"]["lambdas"]]
     quick["not_run"] = {row: left_out for row in (*snli["models"], *sweep) if row not in NLI_ROWS}
     content["figures"]["snli_model"] = content["retrieval"]["model"] = "minilm-subspace-64"
-    content["retrieval"]["scales"]["quick"] |= {"captions": 100, "queries": 8, "repeats": 1, "sentences": 4, "compression_nodes": 20, "compression_pairs": 9}
+    few = {"captions": 100, "queries": 8, "repeats": 1, "sentences": 4, "compression_nodes": 20, "compression_pairs": 9}
+    content["retrieval"]["scales"]["quick"] |= few
     content["retrieval"]["batches"] = [1, 4, 16, 64, 128]
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     project.run("subspaces", "dvc-yaml")

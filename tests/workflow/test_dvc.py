@@ -9,7 +9,7 @@ import pytest
 from subspaces.dvcfile import dvc_text
 from subspaces.params import load_params
 from subspaces.recipes import Recipes
-from tests.workflow.conftest import ROOT, Project, copy_project, make_tiny
+from tests.workflow.conftest import ROOT, copy_project, make_tiny
 
 pytestmark = pytest.mark.workflow
 
@@ -65,7 +65,7 @@ def test_a_touched_file_runs_nothing(repo):
 
 def test_a_colour_runs_one_figure(repo):
     repo.edit_params(figures__rank_vs_descendants__points="#00aa55")
-    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_rank_vs_descendants"}
+    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_rank_vs_descendants", "page"}
 
 
 def test_lambda_runs_what_depends_on_it_and_the_metrics_tell(repo):
@@ -81,6 +81,9 @@ def test_lambda_runs_what_depends_on_it_and_the_metrics_tell(repo):
         "table_hyperlex",
         "ranks_rank_vs_descendants",
         "figure_rank_vs_descendants",
+        "retrieval_compression",
+        "figure_compression",
+        "page",
     }
     assert weights.stat().st_mtime_ns == before, "the stage ran, but only the subspace models were trained again"
     changed = json.loads(repo.run("dvc", "metrics", "diff", "--json").stdout)
@@ -92,75 +95,4 @@ def test_lambda_runs_what_depends_on_it_and_the_metrics_tell(repo):
 def test_an_edited_module_runs_what_imports_it(repo):
     path = repo.folder / "src/subspaces/paper/figures/overview.py"
     path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_overview"}
-
-
-# --- the life cycle that people know from DVC -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def clean(repo):
-    """The same repository with everything reproduced and committed, whatever the tests above left."""
-    repo.run("git", "checkout", "-q", "--", ".")
-    repo.run("dvc", "repro")
-    repo.run("git", "add", "-A")
-    repo.run("git", "commit", "-qm", "again", "--allow-empty")
-    return repo
-
-
-def test_metrics_show_speaks_of_paper_numbers(clean):
-    shown = json.loads(clean.run("dvc", "metrics", "show", "--json").stdout)
-    files = next(iter(shown.values()))["data"]
-    assert len(files) == 124
-    assert "value" in files["results/numbers/reconstruction/subspace-64/nouns-map.json"]["data"]
-
-
-def test_params_diff_names_the_parameter(clean):
-    clean.edit_params(snli__lambda=0.3)
-    changed = json.loads(clean.run("dvc", "params", "diff", "--json").stdout)
-    assert changed["params.yaml"]["snli.lambda"] == {"old": 0.05, "new": 0.3}
-    clean.run("git", "checkout", "-q", "--", "params.yaml")
-
-
-def test_plots_show_and_diff_have_the_training_curves(clean):
-    for command in (("show",), ("diff", "HEAD~1")):
-        clean.run("dvc", "plots", *command, "-o", "plots")
-        page = (clean.folder / "plots/index.html").read_text(encoding="utf-8")
-        assert "reconstruction/subspace-64/nouns/seed-0" in page and "snli/minilm-subspace-64/2way/seed-0" in page
-
-
-def test_a_deleted_number_table_or_figure_comes_back_alone(clean):
-    for path in ("results/numbers/snli/minilm-subspace-64/accuracy-2way.json", "results/tables/hyperlex.md", "figures/overview.pdf"):
-        before = (clean.folder / path).read_bytes()
-        others = {one: one.stat().st_mtime_ns for one in clean.folder.glob("results/**/*.json") if one != clean.folder / path}
-        (clean.folder / path).unlink()
-        clean.run("dvc", "repro")
-        assert (clean.folder / path).read_bytes() == before
-        assert all(one.stat().st_mtime_ns == time for one, time in others.items())
-
-
-def test_exp_run_tries_a_parameter_and_show_tells(clean):
-    clean.run("dvc", "exp", "run", "-n", "larger-lambda", "-S", "reconstruction.lambda=1.5", "table_reconstruction")
-    shown = json.loads(clean.run("dvc", "exp", "show", "--json").stdout)
-    assert "larger-lambda" in json.dumps(shown)
-    diff = json.loads(clean.run("dvc", "exp", "diff", "HEAD", "larger-lambda", "--json").stdout)
-    assert diff["params"]["params.yaml"]["reconstruction.lambda"]["new"] == 1.5
-    assert any("/subspace-" in name for name in diff["metrics"])
-    clean.run("git", "checkout", "-q", "--", ".")
-    clean.run("dvc", "checkout", "-q")
-
-
-def test_restore_brings_a_clone_to_nothing_to_do(clean, tmp_path):
-    clean.run("dvc", "remote", "add", "-f", "-d", "local", str(tmp_path / "remote"))
-    clean.run("dvc", "push")
-    clone = Project(tmp_path / "clone")
-    clean.run("git", "clone", "-q", str(clean.folder), str(clone.folder))
-    refused = clone.run("subspaces", "restore", check=False)
-    assert refused.returncode == 1 and "dvc remote add" in refused.stderr
-    clone.run("dvc", "remote", "add", "-d", "local", str(tmp_path / "remote"))
-    assert "nothing to do" in clone.run("subspaces", "restore").stdout
-    assert (clone.folder / "models/snli/minilm-subspace-64/2way/seed-0/weights.safetensors").exists()
-    assert clone.planned("all") == set()
-    assert stages_run(clone.run("dvc", "repro").stdout) == set()
-    clone.edit_params(reconstruction__lambda=0.7)
-    assert "not as dvc.lock has them" in clone.run("subspaces", "restore", check=False).stderr
+    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_overview", "page"}

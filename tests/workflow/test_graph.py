@@ -19,6 +19,7 @@ pytestmark = pytest.mark.workflow
 
 FIELDS = {"id", "value", "sd", "n", "unit", "better", "scale", "verdict", "reason", "paper", "sample", "seeds", "settings", "data", "key"}
 TABLE = "results/tables/reconstruction.tex"
+PAGE = "results/report.html"
 
 
 @pytest.fixture
@@ -99,7 +100,8 @@ def test_lambda_reruns_the_subspaces_and_nothing_else(safe):
     rows = {one.split("/")[3] for one in planned if one.startswith("results/numbers/")}
     assert rows == {"subspace-64", "subspace-128"}
     assert {one for one in planned if one.startswith("results/tables/")} == {TABLE, "results/tables/hyperlex.tex"}
-    assert {one for one in planned if one.startswith("figures/")} == {"figures/rank_vs_descendants.pdf"}
+    drawn = {"figures/rank_vs_descendants.pdf", "figures/compression.pdf"}
+    assert {one for one in planned if one.startswith("figures/")} == drawn
     assert not any("link_prediction" in one for one in planned)
     assert not any(one.startswith("data/") for one in planned)
 
@@ -120,7 +122,7 @@ def test_link_predictions_own_lambda_reruns_its_subspaces(safe):
 
 def test_a_colour_reruns_one_figure(safe):
     safe.edit_params(figures__rank_vs_descendants__chain="#123456")
-    assert safe.planned("all") == {"figures/rank_vs_descendants.pdf"}
+    assert safe.planned("all") == {"figures/rank_vs_descendants.pdf", PAGE}
 
 
 def test_an_edit_of_one_geometry_reruns_its_rows(safe):
@@ -136,7 +138,7 @@ def test_an_edit_of_one_geometry_reruns_its_rows(safe):
 
 def test_an_edit_of_the_tables_reruns_tables_only(safe):
     safe.replace("src/subspaces/paper/tables.py", "= reproduced, + better", "= reproduced, + beaten")
-    assert {one.split("/")[1] for one in safe.planned("all")} == {"tables"}
+    assert {one.split("/")[1] for one in safe.planned("all") - {PAGE}} == {"tables"}
 
 
 @pytest.mark.parametrize("victim", ["results/numbers/snli/minilm-mlp/accuracy-2way.json", TABLE, "figures/overview.pdf"])
@@ -157,8 +159,8 @@ def test_without_snakemakes_memory_and_models_nothing_is_retrained(built, tmp_pa
     shutil.copytree(built.folder, clone.folder, ignore=ignored, copy_function=shutil.copyfile, symlinks=True)
     # at quick scale the record that a sample stood in is part of the state; a clone with real data has no such record
     (clone.folder / "data/sources").mkdir(parents=True)
-    for name in ("wordnet", "hyperlex"):
-        shutil.copyfile(built.folder / f"data/sources/{name}.json", clone.folder / f"data/sources/{name}.json")
+    for record in (built.folder / "data/sources").glob("*.json"):
+        shutil.copyfile(record, clone.folder / "data/sources" / record.name)
     assert clone.planned(TABLE) == set()
     assert clone.planned("all") == set()
     forced = clone.run("snakemake", "--cores", "2", "--dry-run", "--forcerun", "train_reconstruction", "--", TABLE).stdout

@@ -52,16 +52,16 @@ class IvfPq:
 
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
         index = read_faiss(folder / self.files[0])
-        return IvfPqSearcher(index, settings["probes"])
+        index.nprobe = settings["probes"]
+        return IvfPqSearcher(index)
 
 
 class IvfPqSearcher:
-    def __init__(self, index: Any, probes: int):
-        self.index, self.probes = index, probes
+    def __init__(self, index: Any):
+        self.index = index
 
-    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
+    def search(self, queries: Tensor, top: int) -> Answer:
         same_threads()
-        self.index.nprobe = max(1, round(effort * self.probes))
         scores, rows = self.index.search(padded(queries, self.index.d), top)
         return torch.from_numpy(scores), torch.from_numpy(rows)
 
