@@ -135,7 +135,7 @@ def test_bad_requests(built: dict[str, SubspaceIndex], tmp_path: Path) -> None:
         index.search_matrices(torch.eye(16))
     with pytest.raises(UserError, match=r"unknown kind of index 'hnsw': choose exact-fp32"):
         SubspaceIndex.build(TEXTS, stand_in(), tmp_path / "a", kind="hnsw")
-    with pytest.raises(UserError, match=r"ivfpq needs at least 256 documents, there are 3"):
+    with pytest.raises(UserError, match=r"ivfpq needs at least 16 documents, there are 3"):
         SubspaceIndex.build(TEXTS[:3], stand_in(), tmp_path / "a", kind="ivfpq")
     with pytest.raises(UserError, match="knows no setting speed: it has first"):
         SubspaceIndex.build(TEXTS, stand_in(), tmp_path / "a", kind="reduced", settings={"speed": 1})

@@ -61,7 +61,6 @@ def search(
     model: Model,
     top: Annotated[int, typer.Option(help="How many documents.")] = 10,
     conjunction: Conjunction = "product",
-    effort: Annotated[float, typer.Option(help="Kinds that do not score every document: 1 is fast, more is careful.")] = 4,
     uri: Annotated[str | None, typer.Option(help="Milvus: another address than the one the index remembers.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
@@ -71,7 +70,7 @@ def search(
     from subspaces.retrieval.query import parse
 
     tree = parse(query)  # a mistake is told before anything is loaded
-    hits = SubspaceIndex.load(index, _encoder(model, threads), uri=uri).search(tree, top, conjunction, effort)
+    hits = SubspaceIndex.load(index, _encoder(model, threads), uri=uri).search(tree, top, conjunction)
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
         return
