@@ -28,7 +28,8 @@ def follow(project: Project, heading: str) -> str:
 
 def test_a_geometry_is_one_file_a_type_and_a_row(project):
     section = follow(project, "Add a geometry")
-    for command in re.findall(r"```\n(.*?)```", section, re.DOTALL)[-1].strip().splitlines():
+    (commands,) = re.findall(r"<!-- params: .*? -->\n```\n(.*?)```", section, re.DOTALL)
+    for command in commands.strip().splitlines():
         project.run("bash", "-c", command)
     settings = (project.folder / "models/reconstruction/manhattan-10/verbs/seed-0/settings.json").read_text()
     assert '"geometry": "manhattan"' in settings
