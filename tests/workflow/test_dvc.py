@@ -11,7 +11,7 @@ from subspaces.params import load_params
 from subspaces.recipes import Recipes
 from tests.workflow.conftest import ROOT, copy_project, make_tiny
 
-pytestmark = pytest.mark.workflow
+pytestmark = pytest.mark.lifecycle  # minutes: `make lifecycle`
 
 
 def stages_run(output: str) -> set[str]:
