@@ -142,3 +142,26 @@ def built(tmp_path_factory) -> Project:
     make_tiny(copied)
     copied.snakemake("all")
     return copied
+
+
+def stages_run(output: str) -> set[str]:
+    return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
+
+
+@pytest.fixture(scope="module")
+def repo(tmp_path_factory):
+    """A small project under git and DVC, reproduced once."""
+    copied = copy_project(tmp_path_factory.mktemp("dvc") / "project")
+    make_tiny(copied)
+    for command in (
+        ("git", "init", "-q"),
+        ("git", "config", "user.email", "nobody@example.org"),
+        ("git", "config", "user.name", "nobody"),
+        ("git", "add", "-A"),
+        ("git", "commit", "-qm", "start"),
+    ):
+        copied.run(*command)
+    copied.first = copied.run("dvc", "repro").stdout
+    copied.run("git", "add", "-A")
+    copied.run("git", "commit", "-qm", "reproduced")
+    return copied

@@ -9,32 +9,9 @@ import pytest
 from subspaces.dvcfile import dvc_text
 from subspaces.params import load_params
 from subspaces.recipes import Recipes
-from tests.workflow.conftest import ROOT, copy_project, make_tiny
+from tests.workflow.conftest import ROOT, stages_run
 
 pytestmark = pytest.mark.lifecycle  # minutes: `make lifecycle`
-
-
-def stages_run(output: str) -> set[str]:
-    return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
-
-
-@pytest.fixture(scope="module")
-def repo(tmp_path_factory):
-    """A small project under git and DVC, reproduced once."""
-    copied = copy_project(tmp_path_factory.mktemp("dvc") / "project")
-    make_tiny(copied)
-    for command in (
-        ("git", "init", "-q"),
-        ("git", "config", "user.email", "nobody@example.org"),
-        ("git", "config", "user.name", "nobody"),
-        ("git", "add", "-A"),
-        ("git", "commit", "-qm", "start"),
-    ):
-        copied.run(*command)
-    copied.first = copied.run("dvc", "repro").stdout
-    copied.run("git", "add", "-A")
-    copied.run("git", "commit", "-qm", "reproduced")
-    return copied
 
 
 def test_dvc_yaml_is_the_generated_one():
