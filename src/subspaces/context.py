@@ -32,6 +32,10 @@ def recipes_here():
     return Recipes(load_params(_state.params, _state.scale), project=project())
 
 
+def in_project() -> bool:
+    return _state.params.is_file()
+
+
 def project() -> Path:
     """The folder of params.yaml: a mirror may lie beside it."""
     return _state.params.resolve().parent

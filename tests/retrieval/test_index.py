@@ -164,7 +164,10 @@ def test_the_manifest_says_what_it_is(built: dict[str, SubspaceIndex]) -> None:
     manifest = built["compact"].manifest
     assert (manifest.kind, manifest.encoder, manifest.dim, manifest.count) == ("compact", "stand-in-16", 16, 600)
     assert manifest.documents.start == 0 and manifest.documents.stop == manifest.documents.total == 600
-    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "first.i8", "second.i8", "codes.u8"}
+    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "unit.f32", "first.i8", "second.i8"} | {
+        "spread.f32",
+        "codes.u8",
+    }
     assert manifest.settings["first"] == 128 <= manifest.settings["dims"] <= 136
 
 

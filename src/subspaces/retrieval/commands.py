@@ -8,22 +8,49 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[Path, typer.Option(help="The folder of a trained subspace model, such as models/snli/minilm-subspace-128/2way/seed-0.")]
+from subspaces.context import in_project, recipes_here
+from subspaces.errors import UserError
+
+Model = Annotated[
+    Path | None,
+    typer.Option(envvar="SUBSPACES_MODEL", help="The folder of a trained subspace model; without it, the one of params.yaml (retrieval: model)."),
+]
+Index = Annotated[
+    Path | None,
+    typer.Option(envvar="SUBSPACES_INDEX", help="An index made by `subspaces index`; without it, the workflow's index of captions."),
+]
 Threads = Annotated[int, typer.Option(help="Threads for the arithmetic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 Conjunction = Annotated[str, typer.Option(help="product, sandwich-hard or exact.")]
 
 
-def _encoder(model: Path, threads: int):
+def _workflows_own(option: str) -> tuple[Path, Path]:
+    """The model and the index that the workflow makes in the project's folder: they serve where nothing is named."""
+    if not in_project():
+        raise UserError(f"name one with {option}: only in the project's folder is there one to take without a name.")
+    retrieval = recipes_here().params.retrieval
+    return Path("models/snli", retrieval.model, "2way/seed-0"), Path("data/retrieval", retrieval.model, "reduced")
+
+
+def _or_own(given: Path | None, option: str, place: int, target: str) -> Path:
+    if given is not None:
+        return given
+    own = _workflows_own(option)[place]
+    if not own.is_dir():
+        raise UserError(f"{own} is not made yet: run `snakemake --cores 2 {target.format(own)}`, or name another with {option}.")
+    return own
+
+
+def _encoder(model: Path | None, threads: int):
     from subspaces.retrieval.encoder import SubspaceEncoder
     from subspaces.training.loop import set_threads
 
     set_threads(threads)
-    return SubspaceEncoder.from_pretrained(model)
+    return SubspaceEncoder.from_pretrained(_or_own(model, "--model", 0, "{}/settings.json"))
 
 
 def encode(
-    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")], model: Model, threads: Threads = 1, as_json: AsJson = False
+    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")], model: Model = None, threads: Threads = 1, as_json: AsJson = False
 ) -> None:
     """Show the effective rank of texts and how much each lies in the others."""
     subspaces = _encoder(model, threads).encode(texts)
@@ -40,7 +67,7 @@ def encode(
 def index(
     documents: Annotated[Path, typer.Option(help="A text file, one document per line; plain or gzip.")],
     index: Annotated[Path, typer.Option(help="The folder to make.")],
-    model: Model,
+    model: Model = None,
     kind: Annotated[str, typer.Option(help="exact-fp32, exact-fp16, reduced, compact, ivfpq, or auto.")] = "auto",
     engine: Annotated[str, typer.Option(help="embedded, or milvus.")] = "embedded",
     uri: Annotated[str | None, typer.Option(help="Milvus: a file such as ./captions.db, or a server's address.")] = None,
@@ -57,10 +84,11 @@ def index(
 
 def search(
     query: Annotated[str, typer.Argument(help="Such as: a city street & ~at night")],
-    index: Annotated[Path, typer.Option(help="An index made by `subspaces index`.")],
-    model: Model,
+    index: Index = None,
+    model: Model = None,
     top: Annotated[int, typer.Option(help="How many documents.")] = 10,
     conjunction: Conjunction = "product",
+    effort: Annotated[float, typer.Option(help="Of kinds that do not score every document: how many times as many candidates to look at.")] = 4.0,
     uri: Annotated[str | None, typer.Option(help="Milvus: another address than the one the index remembers.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
@@ -70,7 +98,7 @@ def search(
     from subspaces.retrieval.query import parse
 
     tree = parse(query)  # a mistake is told before anything is loaded
-    hits = SubspaceIndex.load(index, _encoder(model, threads), uri=uri).search(tree, top, conjunction)
+    hits = SubspaceIndex.load(_or_own(index, "--index", 1, "{}.json"), _encoder(model, threads), uri=uri).search(tree, top, conjunction, effort)
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
         return
@@ -78,7 +106,7 @@ def search(
         typer.echo(f"{hit.score:6.3f}  {hit.text}")
 
 
-def entail(premise: str, hypothesis: str, model: Model, threads: Threads = 1, as_json: AsJson = False) -> None:
+def entail(premise: str, hypothesis: str, model: Model = None, threads: Threads = 1, as_json: AsJson = False) -> None:
     """Does PREMISE entail HYPOTHESIS? Inclusion both ways, probabilities, ranks."""
     encoder = _encoder(model, threads)
     pair = encoder.encode([premise, hypothesis])

@@ -22,6 +22,8 @@ from subspaces.retrieval.kinds.base import Answer
 from subspaces.retrieval.manifest import Manifest
 from subspaces.retrieval.query import Conjunction, Query, evaluate, parse, terms
 
+CARE = 4.0  # effort for single questions: short, general texts are harder than captions, and a few milliseconds are not felt
+
 
 class Hit(NamedTuple):
     score: float
@@ -83,17 +85,23 @@ class SubspaceIndex:
     def dim(self) -> int:
         return self.manifest.dim
 
-    def search(self, query: str | Query | Subspace | Tensor, top: int = 10, conjunction: Conjunction = "product") -> list[Hit]:
+    def search(
+        self, query: str | Query | Subspace | Tensor, top: int = 10, conjunction: Conjunction = "product", effort: float = CARE
+    ) -> list[Hit]:
         """The best documents for a query: a text in the query language, its tree, a subspace, or a matrix (d, d)."""
-        return self.search_many([query], top, conjunction)[0]
+        return self.search_many([query], top, conjunction, effort)[0]
 
     def search_many(
-        self, queries: Sequence[str | Query | Subspace | Tensor], top: int = 10, conjunction: Conjunction = "product"
+        self,
+        queries: Sequence[str | Query | Subspace | Tensor],
+        top: int = 10,
+        conjunction: Conjunction = "product",
+        effort: float = CARE,
     ) -> list[list[Hit]]:
         """As `search`, for several queries at once: texts are encoded together, scores are one product of matrices."""
         if not queries:
             return []
-        scores, rows = self.search_matrices(self.matrices(queries, conjunction), top)
+        scores, rows = self.search_matrices(self.matrices(queries, conjunction), top, effort)
         found = zip(scores.tolist(), rows.tolist(), strict=True)
         return [[Hit(score, row, self.texts[row]) for score, row in zip(*one, strict=True) if row >= 0] for one in found]
 
@@ -106,11 +114,14 @@ class SubspaceIndex:
         found = dict(zip(texts, self.encoder.encode(texts), strict=True)) if texts else {}
         return torch.stack([self._matrix(tree, found, conjunction) for tree in trees])
 
-    def search_matrices(self, queries: Tensor, top: int = 10) -> Answer:
+    def search_matrices(self, queries: Tensor, top: int = 10, effort: float = 1.0) -> Answer:
         """Scores (B, top), best first, and rows (B, top) for symmetric matrices (B, d, d).
 
-        An approximate kind that finds fewer documents fills up with row −1.
+        An approximate kind looks at `effort` times as many candidates as it was built to; one that finds fewer than `top` documents fills
+        up with row −1.
         """
+        if not effort > 0:
+            raise UserError(f"effort must be above 0, got {effort}: 1 is fast, 4 is careful.")
         if queries.ndim != 3 or tuple(queries.shape[1:]) != (self.dim, self.dim):
             raise UserError(f"queries must have shape (B, {self.dim}, {self.dim}), got {tuple(queries.shape)}.")
         if not 1 <= top <= len(self):
@@ -118,7 +129,7 @@ class SubspaceIndex:
         half = half_vector(queries.float())
         # Tr(P I)/Tr(P) is 1 for every document. This part of a query, large in a negation, can decide nothing: it is added at the end.
         same = (half @ self._constant / self.dim).unsqueeze(1)
-        scores, rows = self.searcher.search(half - same * self._constant, top)
+        scores, rows = self.searcher.search(half - same * self._constant, top, effort)
         return scores + same, rows
 
     def _matrix(self, query: Query | Subspace | Tensor, found: dict[str, Subspace], conjunction: Conjunction) -> Tensor:

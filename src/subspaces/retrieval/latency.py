@@ -108,9 +108,9 @@ def using_threads(threads: int) -> Iterator[None]:
 
 def query_forms(projectors: Tensor) -> dict[str, Tensor]:
     """From projectors of 2n texts (2n, d, d): n matrices of each form, plain P_a, conjunction P_a P_b and negation P_a (I − P_b)."""
-    a, b = projectors.chunk(2)
-    if len(a) != len(b) or not len(a):
+    if not len(projectors) or len(projectors) % 2:
         raise UserError(f"an even number of texts is needed to make pairs, got {len(projectors)}.")
+    a, b = projectors.chunk(2)
     products = a @ b
     both = (products + products.mT) / 2
     return {"plain": a, "conjunction": both, "negation": a - both}

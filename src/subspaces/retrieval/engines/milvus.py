@@ -83,7 +83,7 @@ class MilvusSearcher:
         if found != count:
             raise UserError(f"the collection {self.name} in {uri} has {found:,} rows instead of {count:,}: build the index again.")
 
-    def search(self, queries: Tensor, top: int) -> Answer:
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
         with _plain_errors(self.uri):
             found = self.client.search(self.name, list(queries.numpy()), anns_field=_FIELD, limit=top, search_params={"metric_type": "IP"})
         scores = torch.tensor([[hit["distance"] for hit in hits] for hits in found], dtype=torch.float32)

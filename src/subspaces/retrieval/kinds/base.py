@@ -18,8 +18,11 @@ Answer = tuple[Tensor, Tensor]  # scores (B, top) float32, best first, and rows 
 class Searcher(Protocol):
     """An opened index."""
 
-    def search(self, queries: Tensor, top: int) -> Answer:
-        """The best `top` documents for half-vectors of queries (B, d(d+1)/2), by NIS(query | document)."""
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
+        """The best `top` documents for half-vectors of queries (B, d(d+1)/2), by NIS(query | document).
+
+        A kind that does not look at every document looks at `effort` times as many as it was built to.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""Three stages, ever more careful with ever fewer documents: a few coordinates of all, more of a thousand, everything of a hundred."""
+"""Three stages, ever more careful with ever fewer documents: a few coordinates of all, more of a thousand, everything of the last ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from subspaces.retrieval.kinds.select import BLOCK, Selector
 
 @dataclass(frozen=True)
 class Stages:
-    """Reduced coordinates in 8 bits (N, m₁) and (N, m − m₁), the value of one unit in each column, and how many documents pass on."""
+    """Reduced coordinates in 8 bits (N, m₁) and (N, m − m₁), the value of one unit for each document (N,), how many documents pass on."""
 
     first: Tensor
     second: Tensor
@@ -30,34 +30,36 @@ class CascadeSearcher:
         self._selector = Selector(len(stages.first))
         self._block = torch.empty(BLOCK, stages.first.shape[1])
 
-    def search(self, queries: Tensor, top: int) -> Answer:
-        last = min(self._selector.count, max(self.stages.rerank, 2 * top))
-        short = min(self._selector.count, max(self.stages.shortlist, 4 * last))
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
+        answers = [self._search(some, top, effort) for some in queries.split(self._selector.batch)]
+        return torch.cat([scores for scores, _ in answers]), torch.cat([rows for _, rows in answers])
+
+    def _search(self, queries: Tensor, top: int, effort: float) -> Answer:
+        last = min(self._selector.count, max(round(effort * self.stages.rerank), 2 * top))
+        short = min(self._selector.count, max(round(effort * self.stages.shortlist), 4 * last))
         w, shared = self.reduction.ask(queries)
-        w = w * self.stages.unit
-        prepared = self.rows.prepare(queries)
-        answers = []
-        for some in torch.arange(len(queries)).split(self._selector.batch):
-            scores, rows = self._shortlist(w[some, : self._block.shape[1]], short)
-            scores += shared[some].unsqueeze(1)
-            answers += [self._finish(prepared[q], w[q], scores[i], rows[i], last, top) for i, q in enumerate(some.tolist())]
-        return torch.stack([values for values, _ in answers]), torch.stack([rows for _, rows in answers])
+        first = self._block.shape[1]
+        scores, rows = self._shortlist(w[:, :first].contiguous(), short)
+        if self.stages.second.shape[1]:
+            scores += self._second(w[:, first:].contiguous(), rows)
+        scores, place = scores.topk(last, dim=1, sorted=False)
+        rows, order = rows.gather(1, place).sort(dim=1)  # in the order of the file, which is the order of equal scores
+        return keep_best(self.rows.scores(rows, queries, scores.gather(1, order) + shared.unsqueeze(1)), rows, top)
 
     def _shortlist(self, w: Tensor, short: int) -> Answer:
-        """First stage: all documents by their first coordinates."""
+        """All documents by their first coordinates."""
 
         def fill(start: int, stop: int, out: Tensor) -> None:
-            torch.mm(w, self._block[: stop - start].copy_(self.stages.first[start:stop]).T, out=out)
+            torch.mm(w, self._block[: stop - start].copy_(self.stages.first[start:stop]).T, out=out).mul_(self.stages.unit[start:stop])
 
         return self._selector.best(len(w), short, fill)
 
-    def _finish(self, query: Tensor, w: Tensor, scores: Tensor, rows: Tensor, last: int, top: int) -> Answer:
-        """Second and third stage for one query."""
-        if self.stages.second.shape[1]:
-            more = self.stages.second.index_select(0, rows).float()
-            scores = scores.addmv(more, w[-more.shape[1] :])
-        scores, place = scores.topk(last, sorted=False)
-        ordered = rows[place].sort()  # in the order of the file, which is the order of equal scores
-        values = self.rows.scores(ordered.values, query, scores[ordered.indices])
-        best, where = keep_best(values.unsqueeze(0), ordered.values.unsqueeze(0), top)
-        return best[0], where[0]
+    def _second(self, w: Tensor, rows: Tensor) -> Tensor:
+        """What the other coordinates add to the scores of some documents (B, c), chosen for each query."""
+        second, more = self.stages.second, torch.empty(rows.shape)
+        narrow = torch.empty(rows.shape[1], second.shape[1], dtype=second.dtype)
+        wide = torch.empty(narrow.shape)
+        for place, chosen in enumerate(rows):
+            torch.index_select(second, 0, chosen, out=narrow)
+            torch.mv(wide.copy_(narrow), w[place], out=more[place])
+        return more.mul_(self.stages.unit[rows])

@@ -33,7 +33,7 @@ class ExactSearcher:
     def __init__(self, store: Store):
         self.store = store
 
-    def search(self, queries: Tensor, top: int) -> Answer:
+    def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
         def blocks():
             for start in range(0, len(self.store), _ROWS):
                 rows = slice(start, start + _ROWS)

@@ -15,19 +15,21 @@ import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from subspaces.algebra import half_vector
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
 from subspaces.retrieval.kinds.reduction import Reduction, learn_reduction
-from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, encode_rows, mapped
+from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, levels_of, mapped, pack, spread_of, value_of
 from subspaces.retrieval.store import Store
 
-_MAPS, _FIRST, _SECOND, _CODES = "reduction.safetensors", "first.i8", "second.i8", "codes.u8"
+_MAPS, _UNIT, _FIRST, _SECOND = "reduction.safetensors", "unit.f32", "first.i8", "second.i8"
+_SPREAD, _CODES = "spread.f32", "codes.u8"
 _BLOCK = 4096
-_SAMPLE = 4096  # documents that decide the steps of the quantisers
-REDUCED = {"first": 128, "dims": 512, "shortlist": 1000, "rerank": 64, "seed": 0}
-COMPACT = {"first": 128, "dims": 256, "shortlist": 1000, "rerank": 128, "seed": 0}
+_SAMPLE = 4096  # documents that decide the steps of the levels
+REDUCED = {"first": 128, "dims": 512, "shortlist": 640, "rerank": 64, "seed": 0}
+COMPACT = {"first": 128, "dims": 256, "shortlist": 640, "rerank": 128, "seed": 0}
 
 
 class Cascade:
@@ -36,7 +38,7 @@ class Cascade:
 
     def __init__(self, name: str, defaults: dict[str, int], keeps_vectors: bool):
         self.name, self.defaults, self.keeps_vectors = name, defaults, keeps_vectors
-        self.files = (_MAPS, _FIRST, _SECOND) if keeps_vectors else (_MAPS, _FIRST, _SECOND, _CODES)
+        self.files = (_MAPS, _UNIT, _FIRST, _SECOND, *(() if keeps_vectors else (_SPREAD, _CODES)))
 
     def make(self, store: Store, folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
         used = with_defaults(self.name, self.defaults, settings)
@@ -44,18 +46,22 @@ class Cascade:
         reduction = learn_reduction(store, used["dims"], half_vector(torch.eye(isqrt(2 * store.width))), used["seed"])
         used |= {"dims": reduction.dims, "first": min(used["first"], reduction.dims)}
         sample = store.sample(_SAMPLE, used["seed"])
-        unit = reduction.reduce(sample).abs().amax(0).clamp_min(1e-12) / 127
-        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries, "unit": unit}
+        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries}
         if not self.keeps_vectors:
-            tensors["step"] = best_step(_rest(reduction, sample, _eight_bits(reduction, sample, unit) * unit))
+            tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
         handles = [open(folder / name, "wb") for name in self.files[1:]]  # noqa: SIM115
         try:
             for _, block in store.blocks(_BLOCK):
-                digits = _eight_bits(reduction, block, unit)
-                parts = [*digits.to(torch.int8).split([used["first"], used["dims"] - used["first"]], dim=1)]
+                more = []
                 if not self.keeps_vectors:
-                    parts.append(encode_rows(_rest(reduction, block, digits * unit), tensors["step"]))
+                    rest, spread = _rest(reduction, block)
+                    levels = levels_of(rest, tensors["step"])
+                    more = [spread, pack(levels)]
+                    # What the levels got wrong among the coordinates is put right by the coordinates, where most of a query lies.
+                    block = block - value_of(levels, tensors["step"]).mul_(spread.unsqueeze(1))
+                digits, unit = _eight_bits(reduction, block)
+                parts = [unit, *digits.split([used["first"], used["dims"] - used["first"]], dim=1), *more]
                 for handle, part in zip(handles, parts, strict=True):
                     handle.write(part.contiguous().numpy().data)
         finally:
@@ -73,15 +79,23 @@ class Cascade:
         if self.keeps_vectors:
             rows = HalfRows(Store(folder, self.precision, width))
         else:
-            rows = CodedRows(mapped(folder / _CODES, np.uint8, -(-width // 3)), maps["step"])
-        return CascadeSearcher(reduction, Stages(first, second, maps["unit"], settings["shortlist"], settings["rerank"]), rows)
+            rows = CodedRows(mapped(folder / _CODES, np.uint8, -(-width // 3)), maps["step"], _column(folder / _SPREAD))
+        return CascadeSearcher(reduction, Stages(first, second, _column(folder / _UNIT), settings["shortlist"], settings["rerank"]), rows)
 
 
-def _eight_bits(reduction: Reduction, vectors: torch.Tensor, unit: torch.Tensor) -> torch.Tensor:
-    """Whole numbers from −127 to 127, still as floats."""
-    return (reduction.reduce(vectors) / unit).round_().clamp_(-127, 127)
+def _eight_bits(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Coordinates as whole numbers from −127 to 127 (N, m), and the value of one unit of each document (N,)."""
+    z = reduction.reduce(vectors)
+    unit = z.abs().amax(1).clamp_min_(1e-12).div_(127)
+    return z.div_(unit.unsqueeze(1)).round_().to(torch.int8), unit
 
 
-def _rest(reduction: Reduction, vectors: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """What rounded coordinates leave over of v − μ."""
-    return vectors - reduction.mean - reduction.restore(z)
+def _rest(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """What the coordinates leave over of v − μ, as rows of spread 1 (N, D), and the spreads (N,)."""
+    rest = vectors - reduction.mean - reduction.restore(reduction.reduce(vectors))
+    spread = spread_of(rest)
+    return rest.div_(spread.unsqueeze(1)), spread
+
+
+def _column(path: Path) -> Tensor:
+    return mapped(path, np.float32, 1).flatten()

@@ -1,8 +1,9 @@
 """The best few of very many scores, faster than looking for them one by one.
 
-Scores are made block by block. Of each group of neighbours only the best one is compared at first; the groups with the best ones hold
-everything that is wanted, so the answer is exact. Memory for scores is taken once and used again: asking the system for it in every
-search would take longer than the product that fills it.
+Scores are made block by block. Of each group only the best one is compared at first; the groups with the best ones hold everything that
+is wanted, so the answer is exact. A group is spread over its block, every n-th score: then the best ones of all groups of a block are
+found by comparing whole stretches of memory. Memory for scores is taken once and used again: asking the system for it in every search
+would take longer than the product that fills it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from torch import Tensor
 
 from subspaces.retrieval.kinds.base import Answer
 
-BLOCK = 8192  # documents scored together
-_GROUP = 8
+BLOCK = 4096  # documents scored together
+_GROUP = 16
+_GROUPS = BLOCK // _GROUP  # of a block
 _SCORES = 1 << 26  # floats held at a time: 256 MB
 
 
@@ -38,7 +40,7 @@ class Selector:
         if len(self._scores) < size:
             self._scores = torch.empty(size)
         scores = self._scores[:size].view(self.blocks, batch, BLOCK)
-        groups = torch.empty(batch, self.blocks, BLOCK // _GROUP)
+        groups = torch.empty(batch, self.blocks, _GROUPS)
         for place, start in enumerate(range(0, self.count, BLOCK)):
             stop = min(start + BLOCK, self.count)
             if stop - start < BLOCK:
@@ -47,10 +49,13 @@ class Selector:
                 scores[place].fill_(-torch.inf)[:, : stop - start] = part
             else:
                 fill(start, stop, scores[place])
-            torch.amax(scores[place].view(batch, -1, _GROUP), dim=2, out=groups[:, place])
+            torch.amax(scores[place].view(batch, _GROUP, _GROUPS), dim=1, out=groups[:, place])
         groups = groups.flatten(1)
         chosen = groups.topk(min(top, groups.shape[1]), dim=1, sorted=False).indices
-        inside = BLOCK // _GROUP
-        found = scores.view(self.blocks, batch, inside, _GROUP)[chosen // inside, torch.arange(batch).unsqueeze(1), chosen % inside]
-        values, place = found.flatten(1).topk(top, dim=1, sorted=False)
-        return values, chosen.gather(1, place // _GROUP) * _GROUP + place % _GROUP
+        block, group = chosen // _GROUPS, chosen % _GROUPS
+        members = torch.arange(_GROUP) * _GROUPS
+        places = ((block * batch + torch.arange(batch).unsqueeze(1)) * BLOCK + group).unsqueeze(2) + members
+        found = scores.view(-1).index_select(0, places.view(-1)).view(batch, -1)
+        values, place = found.topk(top, dim=1, sorted=False)
+        which, member = place // _GROUP, place % _GROUP
+        return values, block.gather(1, which) * BLOCK + member * _GROUPS + group.gather(1, which)

@@ -1,0 +1,84 @@
+"""The four commands, with a real (untrained, tiny) model from a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from subspaces.cli import app
+from subspaces.errors import UserError
+from tests.composition.models import tiny_model
+from tests.retrieval.stand_in import sentences
+
+
+def run(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model(tmp_path_factory.mktemp("model"), "subspace")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts") / "texts.txt"
+    path.write_text("\n".join(sentences(120)) + "\n")
+    return path
+
+
+def test_index_and_search(tmp_path: Path, model: Path, texts: Path) -> None:
+    said = run("index", "--model", model, "--documents", texts, "--index", tmp_path / "index")
+    assert "120 documents in" in said and "kind exact-fp16" in said
+    found = run("search", "a man & ~at night", "--model", model, "--index", tmp_path / "index", "--top", 3).splitlines()
+    answer = json.loads(run("search", "a man & ~at night", "--model", model, "--index", tmp_path / "index", "--top", 3, "--json"))
+    assert len(found) == len(answer) == 3 and answer[0].keys() == {"score", "row", "text"}
+    for line, hit in zip(found, answer, strict=True):
+        assert hit["text"] == sentences(120)[hit["row"]] and line.split(maxsplit=1)[1] == hit["text"]
+        assert float(line.split()[0]) == pytest.approx(hit["score"], abs=6e-4)
+    other = json.loads(
+        run("search", "a man & at night", "--model", model, "--index", tmp_path / "index", "--conjunction", "sandwich-hard", "--json")
+    )
+    assert len(other) == 10
+
+
+def test_kinds_and_effort(tmp_path: Path, model: Path, texts: Path) -> None:
+    assert "kind compact" in run("index", "--model", model, "--documents", texts, "--index", tmp_path / "compact", "--kind", "compact")
+    answer = json.loads(run("search", "a man", "--model", model, "--index", tmp_path / "compact", "--effort", 1, "--json"))
+    assert len(answer) == 10 and answer[0]["score"] >= answer[-1]["score"]
+
+
+def test_mistakes_are_told(tmp_path: Path, model: Path, texts: Path) -> None:
+    with pytest.raises(UserError, match=r"never closed.\n  \(a man\n  \^"):
+        run("search", "(a man", "--model", tmp_path / "nothing", "--index", tmp_path / "nothing")
+    with pytest.raises(UserError, match="does not exist"):
+        run("index", "--model", model, "--documents", tmp_path / "no.txt", "--index", tmp_path / "index")
+    with pytest.raises(UserError, match="is not an index"):
+        run("search", "a man", "--model", model, "--index", tmp_path)
+    run("index", "--model", model, "--documents", texts, "--index", tmp_path / "small")
+    with pytest.raises(UserError, match="best 121 of 120"):
+        run("search", "a man", "--model", model, "--index", tmp_path / "small", "--top", 121)
+    another = tiny_model(tmp_path / "another", "subspace", seed=1)
+    with pytest.raises(UserError, match="was built with the model"):
+        run("search", "a man", "--model", another, "--index", tmp_path / "small")
+
+
+def test_entail_and_encode(model: Path) -> None:
+    premise, hypothesis = "a man runs in the park", "a man runs"
+    answer = json.loads(run("entail", premise, hypothesis, "--model", model, "--json"))
+    assert 0 < answer["inclusion"] <= 1 and 0 < answer["inclusion_reversed"] <= 1
+    assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    turned = json.loads(run("entail", hypothesis, premise, "--model", model, "--json"))
+    assert turned["inclusion"] == pytest.approx(answer["inclusion_reversed"], abs=1e-5)
+    assert turned["rank_premise"] == pytest.approx(answer["rank_hypothesis"], abs=1e-4)
+    assert f"{answer['inclusion']:.3f}" in run("entail", premise, hypothesis, "--model", model)
+    encoded = json.loads(run("encode", premise, hypothesis, "--model", model, "--json"))
+    assert encoded["inclusion"][0][1] == pytest.approx(answer["inclusion"], abs=1e-5)
+    assert encoded["ranks"][1] == pytest.approx(answer["rank_hypothesis"], abs=1e-4)

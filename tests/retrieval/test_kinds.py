@@ -1,0 +1,168 @@
+"""The parts of the approximate kinds: selection, reduction, coded rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from subspaces.algebra import half_vector
+from subspaces.projector import soft_projector
+from subspaces.retrieval.index import SubspaceIndex
+from subspaces.retrieval.kinds.ivfpq import IvfPq, number_of_lists, padded
+from subspaces.retrieval.kinds.reduction import learn_reduction
+from subspaces.retrieval.kinds.rows import CodedRows, best_step, levels_of, pack, spread_of, value_of
+from subspaces.retrieval.kinds.select import BLOCK, Selector
+from subspaces.retrieval.store import Store, StoreWriter
+from tests.retrieval.stand_in import sentences, stand_in
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("count", "top"), [(1, 1), (7, 7), (300, 20), (BLOCK, 50), (BLOCK + 1, 1000), (3 * BLOCK - 5, 100)])
+def test_selection_finds_the_very_best(count: int, top: int) -> None:
+    scores = torch.randn(5, count, generator=seeded(count))
+    selector = Selector(count)
+    for _ in range(2):  # the second time in used memory
+        values, rows = selector.best(5, top, lambda start, stop, out: out.copy_(scores[:, start:stop]))
+        assert torch.equal(values, scores.gather(1, rows))
+        assert torch.equal(rows.sort(1).values, scores.topk(top, dim=1).indices.sort(1).values)
+
+
+def test_selection_with_clustered_scores() -> None:
+    """All of the best may share their groups: none is lost."""
+    scores = torch.zeros(1, 2 * BLOCK)
+    best = torch.arange(0, BLOCK, BLOCK // 16) + 3
+    scores[0, best] = 1 + torch.arange(16) / 16
+    _, rows = Selector(2 * BLOCK).best(1, 16, lambda start, stop, out: out.copy_(scores[:, start:stop]))
+    assert torch.equal(rows[0].sort().values, best)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    writer = StoreWriter(folder, "float16", 136, 0)
+    writer.append(*stand_in(16).half_vectors_and_traces(sentences(900)))
+    writer.close()
+    return Store(folder, "float16", 136)
+
+
+CONSTANT = half_vector(torch.eye(16))
+
+
+def test_a_whole_reduction_keeps_every_score(store: Store) -> None:
+    reduction = learn_reduction(store, 136, CONSTANT, 0)
+    vectors, queries = store.nis(slice(0, 100)), half_vector(stand_in(16).encode(["a man & at night", "a cook"]).projector)
+    w, shared = reduction.ask(queries)
+    assert torch.allclose(reduction.reduce(vectors) @ w.T + shared, vectors @ queries.T, atol=1e-3)
+
+
+def test_a_reduction_is_better_than_principal_components(store: Store) -> None:
+    """It keeps scores, they keep documents: the error of the scores of new queries is smaller at the same size."""
+    vectors = store.nis(slice(None))
+    X = vectors - vectors.mean(0)
+    queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)
+    queries = queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT
+    true = X @ queries.T
+    components = torch.linalg.eigh(X.T @ X).eigenvectors.flip(1)
+    for dims in (8, 16, 32):
+        reduction = learn_reduction(store, dims, CONSTANT, 0)
+        ours = (true - reduction.reduce(vectors) @ reduction.ask(queries)[0].T).square().mean()
+        theirs = (true - X @ components[:, :dims] @ (queries @ components[:, :dims]).T).square().mean()
+        assert ours < theirs
+
+
+def test_coordinates_have_unit_variance_and_come_in_order(store: Store) -> None:
+    reduction = learn_reduction(store, 24, CONSTANT, 0)
+    z = reduction.reduce(store.nis(slice(None)))
+    assert torch.allclose(z.square().mean(0), torch.ones(24), atol=1e-2)
+    small = learn_reduction(store, 8, CONSTANT, 0)
+    assert torch.allclose(reduction.documents[:, :8].abs(), small.documents.abs(), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("width", [135, 136, 137])
+def test_coded_rows_score_what_their_levels_stand_for(width: int) -> None:
+    rest = torch.randn(70, width, generator=seeded(0)) * (1 + torch.arange(width) / width)
+    rest[3] *= 50  # an outlier keeps its relative precision
+    spread = spread_of(rest)
+    unit = rest / spread.unsqueeze(1)
+    step = best_step(unit)
+    levels = levels_of(unit, step)
+    assert levels.min() == 0 and levels.max() == 5
+    decoded = value_of(levels, step) * spread.unsqueeze(1)
+    assert ((decoded - rest).square().sum(1) / rest.square().sum(1)).max() < 0.12
+    queries, reduced = torch.randn(2, width, generator=seeded(1)), torch.randn(2, 60, generator=seeded(2))
+    rows = torch.stack([torch.randperm(70, generator=seeded(seed))[:60] for seed in (3, 4)])
+    found = CodedRows(pack(levels), step, spread).scores(rows, queries, reduced)
+    expected = torch.stack([decoded[rows[q]] @ queries[q] for q in range(2)]) + reduced
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_every_byte_is_read_back() -> None:
+    levels = torch.cartesian_prod(*[torch.arange(6.0)] * 3)
+    codes = pack(levels)
+    assert codes.flatten().tolist() == [int(a + 6 * b + 36 * c) for a, b, c in levels.tolist()]
+    rows = CodedRows(codes, torch.ones(3), torch.ones(216))
+    for entry in range(3):
+        query = torch.zeros(1, 3)
+        query[0, entry] = 1.0
+        found = rows.scores(torch.arange(216).unsqueeze(0), query, torch.zeros(1, 216))
+        assert torch.allclose(found[0], levels[:, entry] - 2.5)
+
+
+def test_outliers_are_found(tmp_path: Path) -> None:
+    """Documents of very small rank have NIS vectors far from all others; they answer best, and no kind may cut them off."""
+    texts = sentences(700)
+    P = soft_projector(torch.randn(700, 16, 12, generator=seeded(0)), 0.05)
+    lines = torch.nn.functional.normalize(torch.randn(8, 16, 1, generator=seeded(1)), dim=1)
+    P[::100][:7] = (lines @ lines.mT)[:7] * 0.9
+    places = {text: place for place, text in enumerate(texts)}
+    from subspaces.retrieval.encoder import SubspaceEncoder
+
+    encoder = SubspaceEncoder(lambda some: P[[places[text] for text in some]], 16, "outliers")
+    for kind in ("reduced", "compact"):
+        index = SubspaceIndex.build(texts, encoder, tmp_path / kind, kind=kind)
+        _, rows = index.search_matrices(P[::100][:7], top=1)
+        assert rows.flatten().tolist() == list(range(0, 700, 100)), kind
+
+
+def test_more_effort_finds_more(tmp_path: Path) -> None:
+    """With a tiny shortlist recall is poor, and effort mends it without another build."""
+    texts, encoder = sentences(3000), stand_in(16)
+    tiny = {"first": 4, "dims": 8, "shortlist": 40, "rerank": 10}
+    index = SubspaceIndex.build(texts, encoder, tmp_path / "tiny", kind="reduced", settings=tiny)
+    exact = SubspaceIndex.build(texts, encoder, tmp_path / "exact", kind="exact-fp16")
+    queries = encoder.encode(
+        [f"{a} {b}" for a in ("a man", "an old dog", "some players", "a cook") for b in ("sits", "in winter")]
+    ).projector
+    true = exact.search_matrices(queries)[1]
+
+    def recall(effort: float) -> float:
+        rows = index.search_matrices(queries, effort=effort)[1]
+        return float((rows.unsqueeze(1) == true.unsqueeze(2)).any(2).float().mean())
+
+    assert recall(1) < 0.7 and recall(1) < recall(5) < recall(40) and recall(300) > 0.99
+    with pytest.raises(Exception, match="effort must be above 0"):
+        recall(0)
+
+
+def test_the_papers_index_scores_about_right_centred_or_not(tmp_path: Path, store: Store) -> None:
+    queries = half_vector(stand_in(16).encode(sentences(920)[900:]).projector)
+    true = queries @ store.nis(slice(None)).T
+    errors = {}
+    for centred in (True, False):
+        folder = tmp_path / str(centred)
+        folder.mkdir()
+        used = IvfPq().make(store, folder, {"centred": centred, "sub_quantisers": 34}, lambda _: None)
+        scores, rows = IvfPq().open(folder, 136, used).search(queries, 5, effort=100)
+        errors[centred] = float((scores - true.gather(1, rows)).square().mean().sqrt())
+    assert errors[True] < errors[False] < 0.5 * float(true.std())
+
+
+def test_lists_and_padding_of_the_papers_index() -> None:
+    assert number_of_lists(155_070, 50_000) == 1024 and number_of_lists(1000, 50_000) == 16 and number_of_lists(20, 50_000) == 1
+    wide = padded(torch.ones(2, 2080), 2112)
+    assert wide.shape == (2, 2112) and wide.sum() == 2 * 2080
