@@ -26,7 +26,7 @@ $(STAMP): pyproject.toml workflow/install.sh
 
 run: setup ## the whole graph at quick scale in runs/quick, then a summary; never touches results/
 	@mkdir -p $(QUICK); began=$$(date +%s); \
-	snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) --quiet rules && \
+	subspaces warm -- snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) --quiet rules && \
 	subspaces summary --folder $(QUICK) --seconds $$(( $$(date +%s) - began ))
 
 test: setup ## every test and check

@@ -1,5 +1,5 @@
 """`python -m subspaces` is the command `subspaces`."""
 
-from subspaces.cli import main
+from subspaces.entry import main
 
 main()

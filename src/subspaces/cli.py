@@ -250,6 +250,14 @@ def status() -> None:
     typer.echo("\n".join([*wanted, f"{len(wanted)} of {len(recipes)} outputs are not current"]) if wanted else "everything is current")
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def warm(command: Annotated[list[str], typer.Argument(help="What to run, after --.")]) -> None:
+    """Run a command whose many `subspaces …` calls then start without waiting for their imports."""
+    from subspaces.warm import run_warm
+
+    sys.exit(run_warm(command))
+
+
 def main() -> None:
     try:
         app()

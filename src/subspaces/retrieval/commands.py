@@ -13,7 +13,9 @@ from subspaces.errors import UserError
 
 Model = Annotated[
     Path | None,
-    typer.Option(envvar="SUBSPACES_MODEL", help="The folder of a trained subspace model; without it, the one of params.yaml (retrieval: model)."),
+    typer.Option(
+        envvar="SUBSPACES_MODEL", help="The folder of a trained subspace model; without it, the one of params.yaml (retrieval: model)."
+    ),
 ]
 Index = Annotated[
     Path | None,
@@ -50,7 +52,10 @@ def _encoder(model: Path | None, threads: int):
 
 
 def encode(
-    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")], model: Model = None, threads: Threads = 1, as_json: AsJson = False
+    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")],
+    model: Model = None,
+    threads: Threads = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Show the effective rank of texts and how much each lies in the others."""
     subspaces = _encoder(model, threads).encode(texts)
@@ -88,7 +93,9 @@ def search(
     model: Model = None,
     top: Annotated[int, typer.Option(help="How many documents.")] = 10,
     conjunction: Conjunction = "product",
-    effort: Annotated[float, typer.Option(help="Of kinds that do not score every document: how many times as many candidates to look at.")] = 4.0,
+    effort: Annotated[
+        float, typer.Option(help="Of kinds that do not score every document: how many times as many candidates to look at.")
+    ] = 4.0,
     uri: Annotated[str | None, typer.Option(help="Milvus: another address than the one the index remembers.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
@@ -98,7 +105,9 @@ def search(
     from subspaces.retrieval.query import parse
 
     tree = parse(query)  # a mistake is told before anything is loaded
-    hits = SubspaceIndex.load(_or_own(index, "--index", 1, "{}.json"), _encoder(model, threads), uri=uri).search(tree, top, conjunction, effort)
+    hits = SubspaceIndex.load(_or_own(index, "--index", 1, "{}.json"), _encoder(model, threads), uri=uri).search(
+        tree, top, conjunction, effort
+    )
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
         return
