@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 VARIABLE = "SUBSPACES_WARM"
 
@@ -27,7 +28,7 @@ def call_warm(address: str) -> int | None:
     caller = socket.socket(socket.AF_UNIX)
     try:
         caller.connect(address)
-        call = {"arguments": sys.argv, "folder": os.getcwd(), "environment": dict(os.environ)}
+        call = {"arguments": sys.argv, "folder": str(Path.cwd()), "environment": dict(os.environ)}
         content = json.dumps(call).encode()
         socket.send_fds(caller, [len(content).to_bytes(8, "big")], [0, 1, 2])
         caller.sendall(content)

@@ -129,7 +129,7 @@ def _become(call: dict, files: list[int]) -> None:
         os.dup2(one, target)
         os.close(one)
     for name, target, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-        setattr(sys, name, open(target, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False))
+        setattr(sys, name, os.fdopen(target, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False))
     os.chdir(call["folder"])
     os.environ.clear()
     os.environ.update(call["environment"])
