@@ -6,4 +6,5 @@ ruff format --check --quiet .
 snakefmt --check --compact-diff Snakefile workflow/rules
 snakemake --lint
 subspaces dvc-yaml --check
+subspaces rule-graph --check
 echo "style and generated files are clean"

@@ -221,6 +221,23 @@ def dvc_yaml(
         raise UserError(f"{out} is stale: run `subspaces dvc-yaml` and commit the result.")
 
 
+@app.command("rule-graph")
+def rule_graph(
+    out: Path = Path("docs/architecture.md"),
+    check: Annotated[bool, typer.Option("--check", help="Only compare; fail when stale.")] = False,
+) -> None:
+    """Draw the rules of the workflow in docs/architecture.md."""
+    from subspaces.files import write_text
+    from subspaces.rulegraph import mermaid, with_graph
+
+    old = out.read_text(encoding="utf-8")
+    new = with_graph(old, mermaid(project()))
+    if not check:
+        write_text(out, new)
+    elif old != new:
+        raise UserError(f"the rule graph in {out} is stale: run `subspaces rule-graph` and commit the result.")
+
+
 @app.command("restore")
 def restore_results() -> None:
     """Pull all artefacts from the DVC remote and check that nothing is left to do."""
