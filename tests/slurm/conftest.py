@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ import yaml
 from tests.workflow.conftest import Project, copy_project, make_tiny
 
 SCRIPT = Path(__file__).with_name("cluster.sh")
-ROWS = ("euclidean-128", "subspace-64")  # two rows of the reconstruction table, nouns only
-# the profile as it is, asked more often than is polite on a shared cluster
-SLURM = ("--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "2", "--seconds-between-status-checks", "1")
+ROWS = ("euclidean-128", "subspace-64", "poincare-10")  # of the reconstruction table, nouns only
+TABLE = "results/tables/reconstruction.tex"
+MODEL = "models/reconstruction/{row}/nouns/seed-{seed}/{name}"
+# Snakemake with the profile as it is; only the questions to SLURM come more often than is polite on a shared cluster
+SLURM = (sys.executable, str(Path(__file__).with_name("eager.py")), "--profile", "profiles/slurm")
 
 
 def _cluster(*command: str) -> subprocess.CompletedProcess[str]:
@@ -51,56 +55,78 @@ def accounting_cluster() -> Iterator[None]:
     yield from _running("database")
 
 
-def sweep(project: Project, epochs: int, seeds: tuple[int, ...] = (0,)) -> None:
-    """Leave two rows of one table, and say how long they train."""
+def _few_rows(project: Project) -> None:
+    """Leave three rows of one table, which train for seconds and write checkpoints all the time."""
     path = project.folder / "params.yaml"
     content = yaml.safe_load(path.read_text())
-    content["checkpoint"] = {"seconds": 1, "epochs": 0}
+    content["checkpoint"] = {"seconds": 0.3, "epochs": 0}
     quick = content["reconstruction"]["scales"]["quick"]
-    quick["seeds"] = list(seeds)
-    quick["all"]["epochs"] = epochs
-    quick["rows"]["euclidean-128"]["both"]["epochs"] = 10 * epochs  # vectors are faster
+    quick["seeds"] = [0]
+    for row, epochs in zip(ROWS, (400, 40, 100), strict=True):
+        quick["rows"].setdefault(row, {}).setdefault("both", {})["epochs"] = epochs
     reason = "left out of the tests' own small project"
     verbs = {"verbs": reason}
     quick["not_run"] = {row: verbs if row in ROWS else verbs | {"nouns": reason} for row in content["reconstruction"]["models"]}
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def small(tmp_path_factory) -> Callable[..., Project]:
-    """Makes copies of one small project, data built, nothing trained."""
+    """Makes copies of one small project: nouns built or not, nothing trained."""
     first = copy_project(tmp_path_factory.mktemp("slurm") / "first")
     make_tiny(first)
+    _few_rows(first)
+    first.snakemake("data/wordnet/nouns.npz")
 
-    def make(name: str, epochs: int, seeds: tuple[int, ...] = (0,)) -> Project:
+    def make(name: str, built: bool = True) -> Project:
         made = Project(first.folder.with_name(name))
-        shutil.copytree(first.folder, made.folder, symlinks=True)
-        sweep(made, epochs, seeds)
+        shutil.copytree(first.folder, made.folder, symlinks=True, ignore=None if built else shutil.ignore_patterns("data", ".keys"))
         return made
 
     return make
 
 
-def wait_for(what: Callable[[], bool], seconds: float, message: str) -> None:
-    end = time.monotonic() + seconds
+@pytest.fixture(scope="session")
+def calm(small) -> Project:
+    """The same rows, and a second seed, trained here and undisturbed: what everything that was killed has to be equal to."""
+    project = small("calm")
+    project.snakemake(TABLE, MODEL.format(row="subspace-64", seed=1, name="settings.json"))
+    return project
+
+
+@contextmanager
+def started(project: Project, *command: str) -> Iterator[subprocess.Popen]:
+    """A command that runs in the background; what it says goes to a file, which is shown if it fails."""
+    log = project.folder / "said.log"
+    with open(log, "w") as out:
+        process = subprocess.Popen(command, cwd=project.folder, env=project.environment, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        yield process
+        assert process.wait(timeout=400) == 0, log.read_text()[-4000:]
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def wait_for(what: Callable[[], object], process: subprocess.Popen, message: str) -> None:
+    """Until something is so, as long as the process lives."""
+    end = time.monotonic() + 240
     while not what():
-        assert time.monotonic() < end, message
-        time.sleep(0.2)
+        assert process.poll() is None, f"the command ended before: {message}"
+        assert time.monotonic() < end, f"never: {message}"
+        time.sleep(0.05)
+
+
+def slurm(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def jobs_of(project: Project) -> list[dict[str, str]]:
-    """Every SLURM job of this project, finished ones too: id, state, what it is for."""
-    listed = subprocess.run(
-        ["squeue", "--states=all", "--noheader", "--format=%i|%T|%Z|%k"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    """Every SLURM job of this project, finished ones too, oldest first: id, state, what it is for."""
+    listed = slurm("squeue", "--states=all", "--noheader", "--sort=i", "--format=%i|%T|%Z|%k").splitlines()
     rows = [dict(zip(("id", "state", "folder", "comment"), line.split("|"), strict=True)) for line in listed]
     return [row for row in rows if Path(row["folder"]).is_relative_to(project.folder)]
 
 
-def training_job(project: Project, running: subprocess.Popen, row: str) -> str:
-    """The SLURM job that trains this row, as soon as it has a checkpoint."""
-    saved = project.folder / f"checkpoints/reconstruction/{row}/nouns/seed-0"
-    wait_for(lambda: running.poll() is not None or any(saved.rglob("step-*.json")), 240, f"{row}: no checkpoint")
-    assert running.poll() is None, "Snakemake ended too early"
-    wanted = f"rule_train_reconstruction_wildcards_{row}_nouns_0"
-    return next(job["id"] for job in jobs_of(project) if job["state"] == "RUNNING" and job["comment"] == wanted)
+def has_checkpoint(folder: Path, row: str, seed: int = 0) -> bool:
+    return any((folder / f"checkpoints/reconstruction/{row}/nouns/seed-{seed}").rglob("step-*.json"))

@@ -13,7 +13,7 @@ from subspaces.wordnet.splits import Split, draw_split
 from tests.wordnet.toys import random_dag
 
 SPLITS = [draw_split(random_dag(40, seed, 110), coverage) for seed, coverage in ((3, 0), (4, 10), (5, 50))]
-SAMPLINGS = ["per-edge", "weighted", "shared"]
+SAMPLINGS = ["per-edge", "weighted", "shared", "shared-weighted"]
 
 
 def sampler_of(split: Split, sampling: str, negatives: int = 10, pool: int = 8):
@@ -102,6 +102,17 @@ def test_shared_pairs_every_edge_with_every_pool_node_on_both_sides(split: Split
     assert torch.equal(children, before[0]) and torch.equal(parents, before[1])
 
 
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_weighted_pool_leaves_out_known_edges_like_a_uniform_one(split: Split) -> None:
+    children, parents = some_edges(split, 12)
+    batch = sampler_of(split, "shared-weighted", pool=24).draw(children, parents, generator_for(3))
+    below, above = nodes_of(batch)
+    pool = below[0, 1:25]
+    assert (below[:, 1:25] == pool).all() and (above[:, 25:] == pool).all()
+    assert (above[:, 1:25] == parents[:, None]).all() and (below[:, 25:] == children[:, None]).all()
+    assert torch.equal(batch.counts, ~is_known(split, below[:, 1:], above[:, 1:]))
+
+
 def test_weighted_leaves_nothing_out() -> None:
     """The released code's way: even a training edge may stand as a negative."""
     split = SPLITS[2]
@@ -144,6 +155,19 @@ def test_the_shared_pool_is_uniform() -> None:
         below, _ = nodes_of(sampler.draw(*some_edges(split, 2), generator_for(seed)))
         counts += torch.bincount(below[0, 1:1001], minlength=split.nodes)
     assert_shares(counts, torch.full_like(counts, 1 / split.nodes), 40_000)
+
+
+def test_a_weighted_pool_is_uniform_in_one_of_eight_and_popular_in_the_rest() -> None:
+    split = SPLITS[1]
+    share = torch.bincount(torch.from_numpy(split.train)[:, 1], minlength=split.nodes).double() ** 0.75
+    share[torch.bincount(torch.from_numpy(split.train)[:, 1], minlength=split.nodes) == 0] = 0
+    sampler, counts = sampler_of(split, "shared-weighted", pool=1000), torch.zeros(split.nodes, dtype=torch.float64)
+    for seed in range(40):
+        below, _ = nodes_of(sampler.draw(*some_edges(split, 2), generator_for(seed)))
+        counts += torch.bincount(below[0, 1:1001], minlength=split.nodes)
+    assert_shares(counts, 1 / 8 / split.nodes + 7 / 8 * share / share.sum(), 40_000)
+    below, _ = nodes_of(sampler_of(split, "shared-weighted", pool=1).draw(*some_edges(split, 2), generator_for(0)))
+    assert below.shape == (2, 3)  # never without a uniform one
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["children", "parents"])

@@ -15,11 +15,11 @@ class LinkTraining(Strict):
 
     epochs: int = Field(ge=1, description="passes over the training edges")
     batch: int = Field(ge=1)
-    sampling: Literal["per-edge", "weighted", "shared"] = Field(
-        description="fresh uniform negatives per edge (paper), by (times a parent)^0.75 (released code), or one uniform pool per batch"
+    sampling: Literal["per-edge", "weighted", "shared", "shared-weighted"] = Field(
+        description="fresh negatives per edge, uniform (paper) or by (times a parent)^0.75 (released code), or one such pool per batch"
     )
     negatives: int = Field(ge=2, description="per-edge and weighted: half with another child, half with another parent")
-    pool: int = Field(ge=1, description="shared: nodes of the pool; each edge meets each on both sides")
+    pool: int = Field(ge=1, description="shared pools: nodes of the pool; each edge meets each on both sides")
     weigh_as: Positive = Field(description="margin loss: an edge's negatives weigh as so many; as many as there are: the paper's sum")
     loss: Literal["margin", "softmax", "shadow"]
     gamma_positive: float = Field(description="margin loss: edges should score at least this")

@@ -14,7 +14,8 @@ from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 
-SAMPLERS = ("per-edge", "weighted", "shared")
+SAMPLERS = ("per-edge", "weighted", "shared", "shared-weighted")
+_UNIFORM = 8  # a weighted pool has one uniform node in so many: without any, leaves would never be told where they do not belong
 
 
 @dataclass
@@ -43,6 +44,18 @@ class Known:
         return found | (children == parents)
 
 
+class Popular:
+    """Draws nodes in proportion to (times a parent in training)^0.75, as the released code does."""
+
+    def __init__(self, nodes: int, edges: np.ndarray):
+        steps = np.cumsum(np.bincount(edges[:, 1], minlength=nodes).astype(float) ** 0.75)
+        self.steps = torch.from_numpy(steps / steps[-1])  # ends at 1 exactly, so that no uniform number lies beyond
+
+    def draw(self, shape: tuple[int, ...], generator: Generator) -> Tensor:
+        uniform = torch.rand(shape, dtype=torch.float64, generator=generator)
+        return torch.searchsorted(self.steps, uniform, right=True)  # right: a node that is never a parent has no share, not even 0.0
+
+
 class PerEdge:
     """Fresh negatives for every edge, half with another child and half with another parent; uniform (the paper) or `weighted`.
 
@@ -52,22 +65,17 @@ class PerEdge:
     def __init__(self, known: Known, edges: np.ndarray, negatives: int, weighted: bool):
         if negatives < 2:
             raise UserError("negatives must be at least 2: one with another child, one with another parent.")
-        self.known, self.negatives, self.weighted = known, negatives, weighted
-        if weighted:
-            steps = np.cumsum(np.bincount(edges[:, 1], minlength=known.nodes).astype(float) ** 0.75)
-            self.steps = torch.from_numpy(steps / steps[-1])  # ends at 1 exactly, so that no uniform number lies beyond
+        self.known, self.negatives = known, negatives
+        self.popular = Popular(known.nodes, edges) if weighted else None
 
     def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Pairs:
         shape = (len(children), self.negatives)
-        if self.weighted:
-            uniform = torch.rand(shape, dtype=torch.float64, generator=generator)
-            drawn = torch.searchsorted(self.steps, uniform, right=True)  # right: a node that is never a parent has no share, not even 0.0
-        else:
-            drawn = torch.randint(self.known.nodes, shape, generator=generator)
+        popular = self.popular
+        drawn = popular.draw(shape, generator) if popular else torch.randint(self.known.nodes, shape, generator=generator)
         half = self.negatives // 2
         below, above = children[:, None].repeat(1, self.negatives), parents[:, None].repeat(1, self.negatives)
         below[:, :half], above[:, half:] = drawn[:, :half], drawn[:, half:]
-        counts = torch.ones(shape, dtype=torch.bool) if self.weighted else ~self.known(below, above)
+        counts = torch.ones(shape, dtype=torch.bool) if popular else ~self.known(below, above)
         rows, places = torch.unique(
             torch.cat([children, parents, below[:, :half].flatten(), above[:, half:].flatten()]), return_inverse=True
         )
@@ -82,13 +90,20 @@ class PerEdge:
 
 
 class Shared:
-    """One uniform pool for the whole batch: every edge meets every pool node once as its child and once as its parent."""
+    """One pool for the whole batch: every edge meets every pool node once as its child and once as its parent.
 
-    def __init__(self, known: Known, pool: int):
-        self.known, self.pool = known, pool
+    The pool is uniform, or one in eight of it is and the others are drawn by how often they are parents. A random child lies below a very
+    general parent far too often to be a good negative for it; general nodes in the parent's place are the ones that teach.
+    """
+
+    def __init__(self, known: Known, pool: int, popular: Popular | None = None):
+        self.known, self.pool, self.popular = known, pool, popular
+        self.uniform = pool if popular is None else max(1, pool // _UNIFORM)
 
     def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Pairs:
-        pool = torch.randint(self.known.nodes, (self.pool,), generator=generator)
+        pool = torch.randint(self.known.nodes, (self.uniform,), generator=generator)
+        if self.popular:
+            pool = torch.cat([pool, self.popular.draw((self.pool - self.uniform,), generator)])
         rows, places = torch.unique(torch.cat([children, parents, pool]), return_inverse=True)
         one, other, drawn = places.split([len(children), len(parents), self.pool])
         shape = (len(children), self.pool)
@@ -105,6 +120,6 @@ class Shared:
 def make_negatives(known: Known, edges: np.ndarray, sampling: str, negatives: int, pool: int) -> PerEdge | Shared:
     if sampling in ("per-edge", "weighted"):
         return PerEdge(known, edges, negatives, weighted=sampling == "weighted")
-    if sampling == "shared":
-        return Shared(known, pool)
+    if sampling in ("shared", "shared-weighted"):
+        return Shared(known, pool, Popular(known.nodes, edges) if sampling == "shared-weighted" else None)
     raise UserError(f"unknown sampling {sampling!r}: use {', '.join(SAMPLERS)}.")
