@@ -8,6 +8,9 @@ Parameters come from params.yaml beside this file, checked by type; `--config sc
 include: "workflow/rules/common.smk"
 
 
+report: "workflow/report/workflow.rst"
+
+
 wildcard_constraints:
     pos="|".join(POS),
     coverage="|".join(map(str, COVERAGES)),

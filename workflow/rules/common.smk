@@ -8,6 +8,8 @@ from snakemake.exceptions import WorkflowError
 from subspaces.errors import UserError
 from subspaces.keys import stamp
 from subspaces.paper import registry
+from subspaces.paper.layouts import LAYOUTS
+from subspaces.paper.page.captions import KNOWN
 from subspaces.params import COVERAGES, POS, load_params
 from subspaces.recipes import FIGURES, Recipes
 from subspaces.sources.registry import SOURCES

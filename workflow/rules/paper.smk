@@ -34,13 +34,21 @@ rule write_table:
         numbers=lambda wildcards: made_from(RECIPES.table(wildcards.table)),
     output:
         tex="results/tables/{table}.tex",
-        md="results/tables/{table}.md",
+        md=report(
+            "results/tables/{table}.md",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
     log:
         "logs/tables/{table}.log",
     conda:
         "../../environment.yml"
     params:
         scale=PARAMS.scale,
+        said=lambda wildcards: "Table {0.number}: {0.caption}".format(
+            LAYOUTS[wildcards.table]
+        ),
     shell:
         "subspaces --scale {params.scale} paper table {wildcards.table} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
@@ -66,7 +74,12 @@ rule write_bounds_table:
         bounds=lambda wildcards: made_from(RECIPES.bounds_table),
     output:
         tex="results/tables/soft_projectors.tex",
-        md="results/tables/soft_projectors.md",
+        md=report(
+            "results/tables/soft_projectors.md",
+            caption="../report/bounds.rst",
+            category="Tables",
+            labels={"table": "soft_projectors"},
+        ),
     log:
         "logs/tables/soft_projectors.log",
     conda:
@@ -83,7 +96,12 @@ rule draw_figure:
         data=lambda wildcards: made_from(RECIPES.figure(wildcards.figure)),
     output:
         pdf="figures/{figure}.pdf",
-        png="figures/{figure}.png",
+        png=report(
+            "figures/{figure}.png",
+            caption="../report/figure.rst",
+            category="Figures",
+            labels={"figure": "{figure}"},
+        ),
     log:
         "logs/figures/{figure}.log",
     wildcard_constraints:
@@ -92,6 +110,7 @@ rule draw_figure:
         "../../environment.yml"
     params:
         scale=PARAMS.scale,
+        said=lambda wildcards: ". ".join(KNOWN[wildcards.figure][:2]),
     shell:
         "subspaces --scale {params.scale} paper figure {wildcards.figure} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
@@ -101,7 +120,12 @@ rule write_page:
         key=lambda wildcards: stamp(RECIPES.page),
         shown=lambda wildcards: made_from(RECIPES.page),
     output:
-        "results/report.html",
+        report(
+            "results/report.html",
+            caption="../report/page.rst",
+            category="Page",
+            labels={"page": "the whole reproduction"},
+        ),
     log:
         "logs/page.log",
     conda:

@@ -7,41 +7,16 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from subspaces.paper.page.captions import KNOWN
 from subspaces.paper.page.markdown import inline
 from subspaces.paper.page.markup import Html, tag
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-# title, caption, what is to be seen
-_KNOWN = {
-    "overview": (
-        "Concepts as subspaces",
-        "Two concepts as planes of ℝ³ and what the operations make of them. Drawn from computed projectors.",
-        "Four drawings of planes in space: two concepts as planes, their intersection as a line, the part of one that is orthogonal to the "
-        "other as a line, and the plane that the two lines span.",
-    ),
-    "rank_vs_descendants": (
-        "Rank and generality",
-        "Effective rank of every WordNet noun against its number of descendants, with the chain from homo sapiens to entity.",
-        "Scatter plot: effective rank against the number of descendants on a logarithmic axis, one dot per noun, with the median and the "
-        "chain from homo sapiens to entity.",
-    ),
-    "link_prediction_coverage": (
-        "Link prediction by coverage",
-        "F1 by share of non-basic edges seen in training. Filled: ours; open: the paper’s.",
-        "Line plot: F1 at 0, 10, 25 and 50 % of the non-basic edges, one line per geometry, with the paper’s values as open markers. "
-        "The numbers are those of Table 4.",
-    ),
-    "link_prediction_time": (
-        "Link prediction by training time",
-        "F1 against training time, one marker per geometry and coverage.",
-        "Scatter plot: F1 against training time on a logarithmic axis, markers of one geometry joined in the order of coverage.",
-    ),
-}
 
 
 def figure(name: str, folder: Path, captions: Path | None) -> Html:
     """`figures/<name>.png` with its caption: from `<captions>/<name>.rst` where that exists, else the one known here."""
-    title, caption, seen = _KNOWN.get(name, (name.replace("_", " ").capitalize(), "", ""))
+    title, caption, seen = KNOWN.get(name, (name.replace("_", " ").capitalize(), "", ""))
     written = captions / f"{name}.rst" if captions else None
     if written and written.is_file():
         caption = _prose(written.read_text(encoding="utf-8", errors="replace"))
