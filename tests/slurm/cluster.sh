@@ -6,7 +6,7 @@
 set -euo pipefail
 
 HOME_OF_CLUSTER=${HOME_OF_CLUSTER:-/run/subspaces-slurm}
-CPUS=${CLUSTER_CPUS:-$(nproc)}
+CPUS=${CLUSTER_CPUS:-4}
 MEMORY=$(awk '/^MemTotal/ {print int($2 / 1024 * 0.9)}' /proc/meminfo)
 NODE=$(hostname -s)
 CTLD_PORT=26817 SLURMD_PORT=26818 DBD_PORT=26819 SQL_PORT=26820
@@ -36,7 +36,7 @@ gone() { [ -z "$(pid_of "$1")" ]; }
 
 stop() {
     if [ -n "$(pid_of slurmctld)" ]; then
-        scancel --state=RUNNING --state=PENDING --user=root 2>/dev/null || true
+        scancel --user=root 2>/dev/null || true
         until_true 10 bash -c '[ -z "$(squeue -h 2>/dev/null)" ]' || true
     fi
     local daemon pid
@@ -115,7 +115,7 @@ SchedulerParameters=sched_interval=2,batch_sched_delay=0
 # what cannot run on any node is refused when it is submitted
 EnforcePartLimits=ALL
 ReturnToService=2
-KillWait=3
+KillWait=1
 MinJobAge=3600
 GresTypes=gpu
 NodeName=$NODE NodeAddr=127.0.0.1 CPUs=$CPUS RealMemory=$MEMORY Gres=gpu:1 State=UNKNOWN

@@ -21,7 +21,7 @@ def planned(project, *options: str, target: str = "results/tables/reconstruction
 
 
 def test_only_training_asks_for_a_gpu_and_only_at_paper_scale(small):
-    project = small("plan", 2)
+    project = small("plan")
     site = ("--config", "scale=paper", "partition=cpu", "gpu_partition=cards", "account=lab")
     paper = planned(project, *site)
     trained = paper["train_reconstruction"]
@@ -45,6 +45,6 @@ def test_only_training_asks_for_a_gpu_and_only_at_paper_scale(small):
 
 
 def test_quick_scale_asks_for_no_gpu(small):
-    for job in planned(small("quick", 2))["train_reconstruction"]:
+    for job in planned(small("quick"))["train_reconstruction"]:
         assert "gpu=0" in job
         assert "runtime=30" in job

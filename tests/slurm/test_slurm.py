@@ -1,107 +1,148 @@
-"""The graph on a real SLURM: the table end to end, killed jobs, jobs that no node can run, logs, accounts."""
+"""The graph on a real SLURM: one table end to end while its trainings are killed in three ways, and jobs that no node can run."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import re
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import ROWS, SLURM, Project, jobs_of, training_job
+from tests.slurm.conftest import MODEL, ROWS, SLURM, TABLE, Project, has_checkpoint, jobs_of, slurm, started, wait_for
 
 pytestmark = pytest.mark.slurm
 
-TABLE = "results/tables/reconstruction.tex"
-MODEL = "models/reconstruction/{row}/nouns/seed-{seed}/{name}"
 WORD = {row: f"{row}_nouns_0" for row in ROWS}
+CANCELLED, LIMITED, FINISHED = ROWS
 
 
-def read(project: Project, row: str, name: str, seed: int = 0) -> dict:
-    return json.loads((project.folder / MODEL.format(row=row, seed=seed, name=name)).read_text())
+@dataclass
+class Killed:
+    """A table that was made while its trainings were killed."""
+
+    folder: Path
+    jobs: list[dict[str, str]]
+    asked: dict[str, str]  # of the first training job of each row, as SLURM shows it
+
+    def attempts(self, row: str) -> list[str]:
+        """States of the training jobs of a row, oldest first."""
+        return [job["state"] for job in self.jobs if job["comment"] == f"rule_train_reconstruction_wildcards_{WORD[row]}"]
+
+    def logs(self, row: str) -> list[str]:
+        """What SLURM kept of every attempt, oldest first."""
+        kept = (self.folder / "logs/slurm/rule_train_reconstruction" / WORD[row]).glob("*.log")
+        return [path.read_text() for path in sorted(kept, key=lambda path: int(path.stem))]
 
 
-def numbers(project: Project) -> dict[str, float | None]:
-    folder = project.folder / "results/numbers/reconstruction"
-    return {str(path.relative_to(folder)): json.loads(path.read_text())["value"] for path in sorted(folder.rglob("*.json"))}
+def read(folder: Path, row: str, name: str) -> dict:
+    return json.loads((folder / MODEL.format(row=row, seed=0, name=name)).read_text())
 
 
-def attempts(project: Project, row: str) -> list[str]:
-    """States of the training jobs of a row, oldest first."""
-    found = [job for job in jobs_of(project) if job["comment"] == f"rule_train_reconstruction_wildcards_{WORD[row]}"]
-    return [job["state"] for job in sorted(found, key=lambda job: int(job["id"]))]
+def numbers(folder: Path) -> dict[str, float | None]:
+    top = folder / "results/numbers/reconstruction"
+    return {str(path.relative_to(top)): json.loads(path.read_text())["value"] for path in sorted(top.rglob("*.json"))}
 
 
-def test_a_table_from_jobs_that_were_cancelled_and_timed_out(cluster, small):
-    """Two trainings are killed, one by scancel and one by its time limit; the numbers are those of a run that nobody disturbed."""
-    project, calm = small("killed", 40), small("calm", 40)
-    project.edit_params(cluster__minutes__training__quick=1)  # SLURM's shortest limit
-    command = ["snakemake", *SLURM, "--config", "partition=short", "--", TABLE]
-    log = project.folder / "snakemake.log"
-    with open(log, "w") as out:
-        running = subprocess.Popen(command, cwd=project.folder, env=project.environment, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        # frozen, so that the limit comes in the middle however fast the machine is
-        subprocess.run(["scancel", "--signal=STOP", training_job(project, running, "subspace-64")], check=True)
-        subprocess.run(["scancel", training_job(project, running, "euclidean-128")], check=True)
-        calm.snakemake(TABLE)
-        running.wait(timeout=400)
-    finally:
-        if running.poll() is None:
-            running.kill()
-    assert running.returncode == 0, log.read_text()[-4000:]
+def training_job(project: Project, row: str) -> str:
+    wanted = f"rule_train_reconstruction_wildcards_{WORD[row]}"
+    return next(job["id"] for job in jobs_of(project) if job["state"] == "RUNNING" and job["comment"] == wanted)
 
-    assert attempts(project, "euclidean-128") == ["CANCELLED", "COMPLETED"]
-    assert attempts(project, "subspace-64") == ["TIMEOUT", "COMPLETED"]
-    for row in ROWS:
-        assert read(project, row, "timing.json")["resumed"] is True
-        assert read(calm, row, "timing.json")["resumed"] is False
-        assert read(project, row, "settings.json")["weights_sha256"] == read(calm, row, "settings.json")["weights_sha256"]
-    assert (project.folder / TABLE).read_text() == (calm.folder / TABLE).read_text()
-    assert numbers(project) == numbers(calm)
-    assert any(value is not None for value in numbers(project).values())
 
-    # one log for every job and attempt, and the rule's own
-    kept = project.folder / "logs/slurm/rule_train_reconstruction"
-    for row in ROWS:
-        first, second = sorted((kept / WORD[row]).glob("*.log"), key=lambda path: int(path.stem))
-        assert "epoch 1/" in first.read_text()
-        assert "resuming at step" in second.read_text()
-    assert (project.folder / "logs/reconstruction/subspace-64/nouns/seed-0.train.log").read_text()
+def make_the_table(project: Project) -> Killed:
+    """One call of Snakemake. One training is cancelled, one reaches its time limit, one is cancelled when its files are whole."""
+    folder = project.folder / "runs/quick"
+    project.edit_params(cluster__gpus__quick=1, device="cpu")  # the node's GPU is only a name
+    site = ("scale=quick", "partition=short", "gpu_partition=gpu")
+    asked, ids = {}, {}
+    with started(project, *SLURM, "--config", *site, "--directory", "runs/quick", "--", TABLE) as process:
+        while len(asked) < len(ROWS):
+            left = [row for row in ROWS if row not in asked]
+            wait_for(lambda left=left: any(has_checkpoint(folder, row) for row in left), process, "checkpoints of all rows")
+            for row in left:
+                if has_checkpoint(folder, row):
+                    job = ids[row] = training_job(project, row)
+                    if row == CANCELLED:
+                        slurm("scancel", job)
+                    elif row == LIMITED:  # frozen, so that the limit comes in the middle however fast the machine is
+                        slurm("scancel", "--signal=STOP", job)
+                    else:  # only the script around the training is frozen: the job cannot end when its work is done
+                        slurm("scancel", "--batch", "--signal=STOP", job)
+                    asked[row] = slurm("scontrol", "show", "job", job)
+        slurm("scontrol", "update", f"JobId={ids[LIMITED]}", "EndTime=now+1")  # its 30 minutes are over now
+        steps = ("squeue", "--steps", "--noheader", "--format=%i", f"--jobs={ids[FINISHED]}")
+        wait_for(lambda: f"{ids[FINISHED]}.0" not in slurm(*steps), process, "the training writes its files")
+        assert (folder / MODEL.format(row=FINISHED, seed=0, name="settings.json")).exists()
+        slurm("scancel", ids[FINISHED])
+    return Killed(folder, jobs_of(project), asked)
+
+
+@pytest.fixture(scope="module")
+def killed(cluster, small) -> Killed:
+    return make_the_table(small("killed", built=False))
+
+
+def test_the_table_of_killed_jobs_is_that_of_a_run_that_nobody_disturbed(killed, calm):
+    assert (killed.folder / TABLE).read_text() == (calm.folder / TABLE).read_text()
+    assert numbers(killed.folder) == numbers(calm.folder)
+    assert sum(value is not None for value in numbers(killed.folder).values()) >= len(ROWS)
     # what is small stays where Snakemake runs
-    rules = {job["comment"].split("_wildcards_")[0] for job in jobs_of(project)}
+    rules = {job["comment"].split("_wildcards_")[0] for job in killed.jobs}
     assert rules == {"rule_build_hierarchy", "rule_train_reconstruction", "rule_evaluate_reconstruction"}
 
 
+@pytest.mark.parametrize(("row", "states"), [(CANCELLED, ["CANCELLED", "COMPLETED"]), (LIMITED, ["TIMEOUT", "COMPLETED"])])
+def test_a_training_that_was_killed_goes_on_by_itself_to_the_same_weights(killed, calm, row, states):
+    assert killed.attempts(row) == states
+    assert read(killed.folder, row, "timing.json")["resumed"] is True
+    assert read(calm.folder, row, "timing.json")["resumed"] is False
+    assert read(killed.folder, row, "settings.json")["weights_sha256"] == read(calm.folder, row, "settings.json")["weights_sha256"]
+    first, second = killed.logs(row)
+    assert "epoch 1/" in first
+    assert "steps done" not in first
+    assert "resuming at step" in second
+    assert "epoch 1/" not in second
+
+
+def test_a_training_that_was_killed_after_its_last_step_does_not_start_from_nothing(killed, calm):
+    """SLURM calls the job failed although its files are whole, so Snakemake deletes them."""
+    assert killed.attempts(FINISHED) == ["CANCELLED", "COMPLETED"]
+    first, second = killed.logs(FINISHED)
+    assert "steps done" in first
+    assert "resuming at step" in second
+    assert (
+        read(killed.folder, FINISHED, "settings.json")["weights_sha256"] == read(calm.folder, FINISHED, "settings.json")["weights_sha256"]
+    )
+    assert not has_checkpoint(killed.folder, FINISHED)
+
+
+def test_every_job_keeps_its_log_and_every_rule_its_own(killed):
+    kept = {path.stem for path in (killed.folder / "logs/slurm").rglob("*.log")}
+    assert kept == {job["id"] for job in killed.jobs}
+    for row in ROWS:
+        for step in ("train", "evaluate"):
+            assert (killed.folder / f"logs/reconstruction/{row}/nouns/seed-0.{step}.log").read_text()
+
+
+def test_jobs_get_the_partition_the_gpu_and_the_time_they_ask_for(killed):
+    for row in ROWS:
+        learns = row == "subspace-64"
+        assert ("TresPerJob=gres:gpu:1" in killed.asked[row]) == learns
+        assert f"Partition={'gpu' if learns else 'short'} " in killed.asked[row]
+        assert "TimeLimit=00:30:00" in killed.asked[row]
+        assert "NumCPUs=1 " in killed.asked[row]
+
+
 def test_what_no_node_can_run_fails_at_once_and_says_why(cluster, small):
-    project = small("greedy", 2)
+    project = small("greedy")
     project.edit_params(cluster__gpus__quick=7)
-    project.snakemake("data/wordnet/nouns.npz")
-    wanted = [MODEL.format(row=row, seed=0, name="settings.json") for row in ROWS]
-    greedy = ("--set-resources", "train_reconstruction:mem_mb=90000000")
-    done = project.run("snakemake", *SLURM, "--", wanted[1], check=False, timeout=120)
+    wanted = [MODEL.format(row="subspace-64", seed=0, name="settings.json"), "data/wordnet/verbs.npz"]
+    done = project.run(*SLURM, "--set-resources", "build_hierarchy:mem_mb=90000000", "--", *wanted, check=False, timeout=120)
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert "SLURM sbatch failed" in said
-    assert "Requested node configuration is not available" in said
+    reasons = re.findall(r"SLURM sbatch failed. The error message was '(.*)'", said)
     assert "--gpus=7" in said
-    done = project.run("snakemake", *SLURM, *greedy, "--", wanted[0], check=False, timeout=120)
-    assert done.returncode != 0
-    assert "Memory specification can not be satisfied" in done.stdout + done.stderr
+    assert any("Requested node configuration is not available" in reason for reason in reasons)
+    assert any("Memory specification can not be satisfied" in reason for reason in reasons)
     assert {job["state"] for job in jobs_of(project)} <= {"FAILED"}, "nothing waits for a node that will never come"
-    assert not (project.folder / wanted[0]).exists()
-
-
-def test_a_job_gets_the_gpu_it_asks_for(cluster, small):
-    """SLURM gives the one GPU of the node, which is only a name here, so the job itself trains on the processor. And: in another folder."""
-    project = small("gpu", 2)
-    project.edit_params(cluster__gpus__quick=1, device="cpu")
-    elsewhere = ("--directory", "runs/quick")
-    project.snakemake("data/wordnet/nouns.npz", options=elsewhere)
-    target = MODEL.format(row="subspace-64", seed=0, name="settings.json")
-    done = project.run("snakemake", *SLURM, *elsewhere, "--config", "partition=short", "gpu_partition=gpu", "--", target)
-    assert (project.folder / "runs/quick" / target).exists()
-    assert "gpu=1, slurm_partition=gpu" in done.stdout + done.stderr
-    (job,) = jobs_of(project)
-    shown = subprocess.run(["scontrol", "show", "job", job["id"]], capture_output=True, text=True, check=True).stdout
-    assert "TresPerJob=gres:gpu:1" in shown
-    assert "Partition=gpu" in shown
+    assert not any((project.folder / name).exists() for name in wanted)

@@ -49,7 +49,7 @@ KNOWN = {
     ),
     "accuracy_by_pairs": (
         "Accuracy by number of training pairs",
-        "2-way test accuracy of the projection head and of the MLP on [p, h, p − h] against the number of training pairs. Not in the paper.",
+        "2-way test accuracy of the projection head and of the MLP on [p, h, p − h] by number of training pairs. Not in the paper.",
         "Line plot: accuracy against the number of training pairs on a logarithmic axis, one line per model.",
     ),
     "composition": (
@@ -59,7 +59,7 @@ KNOWN = {
     ),
     "compression": (
         "Compression",
-        "What is left of mAP, 2-way accuracy and mean rank when eigenvalues below τ are dropped; the point of fourfold compression is marked.",
+        "What is left of mAP, 2-way accuracy and mean rank when eigenvalues below τ are dropped; fourfold compression is marked.",
         "Line plots against the threshold τ: mean average precision, accuracy and mean rank.",
     ),
     "storage": (
