@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subspaces.paper.layouts import LAYOUTS
+from subspaces.paper.page import captions
 from subspaces.paper.page.markdown import inline, markdown, split_title
 from subspaces.paper.page.markup import Html, join, tag, text
 from subspaces.paper.page.mathml import formula, label
+from subspaces.recipes import FIGURES
 from tests.paper.elements import Page
 
 KNOWN = {"p", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "pre", "code", "strong", "em", "div"}
@@ -113,3 +115,8 @@ def test_every_label_of_the_tables_can_be_read():
     for layout in LAYOUTS.values():
         for words in layout.rows.values():
             assert not [piece for piece in ("<code>", "<math>", "$", "\\") if piece in label(words)]
+
+
+def test_every_figure_has_a_title_a_caption_and_words_for_those_who_cannot_see_it():
+    assert set(captions.KNOWN) == set(FIGURES)
+    assert all(title and caption.endswith(".") and len(seen) > 40 for title, caption, seen in captions.KNOWN.values())

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+import zipfile
 
 import pytest
 
@@ -260,3 +261,13 @@ def test_the_committed_results_count_as_built(tmp_path):
     assert clone.planned("all") == set()
     clone.edit_params(reconstruction__lambda=0.25)
     assert any(one.startswith("models/") for one in clone.planned(TABLE))
+
+
+def test_snakemakes_own_report_has_the_figures_and_their_captions(built, tmp_path):
+    built.run("snakemake", "--report", str(tmp_path / "report.zip"))
+    with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+        names = archive.namelist()
+        text = b"".join(archive.read(name) for name in names if name.endswith((".html", ".js"))).decode(errors="replace")
+    for figure in FIGURES:
+        assert any(name.endswith(f"{figure}.png") for name in names), figure
+    assert "Drawn from computed projectors" in text and "Table 4: " in text
