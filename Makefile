@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: help setup run test slurm lifecycle lint bench summary laptop clean
+.PHONY: help setup run test slurm lifecycle lint bench audit summary laptop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ bench: setup ## measure speed and memory as ratios in one run
 
 laptop: setup ## the committed results at laptop scale: hours, resumable
 	@snakemake --cores $(CORES) --quiet rules && subspaces summary
+
+audit: setup ## known vulnerabilities of the installed packages, where the service can be asked
+	@bash workflow/audit.sh "$(VENV)"
 
 summary: setup ## the committed numbers beside the paper's
 	@subspaces summary
