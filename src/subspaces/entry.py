@@ -11,7 +11,8 @@ VARIABLE = "SUBSPACES_WARM"
 
 
 def main() -> None:
-    address = os.environ.get(VARIABLE)
+    # a job of a cluster inherits the variable of the machine that sent it, but has to run inside its own allocation
+    address = None if "SLURM_JOB_ID" in os.environ else os.environ.get(VARIABLE)
     code = call_warm(address) if address else None
     if code is not None:
         sys.exit(code)

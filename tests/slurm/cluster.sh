@@ -9,6 +9,7 @@ HOME_OF_CLUSTER=${HOME_OF_CLUSTER:-/run/subspaces-slurm}
 CPUS=${CLUSTER_CPUS:-4}
 MEMORY=$(awk '/^MemTotal/ {print int($2 / 1024 * 0.9)}' /proc/meminfo)
 NODE=$(hostname -s)
+NAME=subspaces-tests
 CTLD_PORT=26817 SLURMD_PORT=26818 DBD_PORT=26819 SQL_PORT=26820
 
 fail() {
@@ -44,6 +45,10 @@ stop() {
         pid=$(pid_of $daemon)
         [ -z "$pid" ] || kill "$pid"
         until_true 20 gone $daemon || { kill -9 "$(pid_of $daemon)" 2>/dev/null || true; }
+    done
+    # without cgroups a process of a job can outlive it: those that carry our cluster's name
+    for pid in $(grep -lzs "^SLURM_CLUSTER_NAME=$NAME\$" /proc/[0-9]*/environ | cut -d/ -f3); do
+        kill -9 "$pid" 2>/dev/null || true
     done
     local name
     for name in slurm.conf gres.conf slurmdbd.conf; do
@@ -90,7 +95,7 @@ write_config() {
     [ -e /dev/subspaces-gpu0 ] || mknod -m 666 /dev/subspaces-gpu0 c 1 3
     echo "NodeName=$NODE Name=gpu File=/dev/subspaces-gpu0" >gres.conf
     cat >slurm.conf <<CONF
-ClusterName=tests
+ClusterName=$NAME
 SlurmctldHost=$NODE(127.0.0.1)
 SlurmctldPort=$CTLD_PORT
 SlurmdPort=$SLURMD_PORT
@@ -170,7 +175,7 @@ CONF
     link_config slurmdbd.conf
     slurmdbd
     until_true 30 sacctmgr -n show cluster || fail "slurmdbd does not answer: $(tail -n 5 slurmdbd.log)"
-    sacctmgr -i -Q add cluster tests >/dev/null
+    sacctmgr -i -Q add cluster $NAME >/dev/null
     sacctmgr -i -Q add account lab Description=lab Organization=lab >/dev/null
     sacctmgr -i -Q add user root Account=lab >/dev/null
 }

@@ -20,9 +20,10 @@ try:
 except UserError as error:
     raise WorkflowError(str(error))
 RECIPES = Recipes(PARAMS, project=Path(workflow.basedir))
-# all at once and before Snakemake looks: it remembers what it saw of a folder
-for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
-    stamp(recipe)
+# all at once and before Snakemake looks: it remembers what it saw of a folder. The jobs that it sends find the stamps there.
+if workflow.is_main_process:
+    for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
+        stamp(recipe)
 
 MODEL = "models/reconstruction/{row}/{pos}/seed-{seed}"
 LINK = "models/link_prediction/{row}/{coverage}/seed-{seed}"

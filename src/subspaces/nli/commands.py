@@ -73,8 +73,8 @@ def train(row: str, ways: int, seed: int, threads: Threads = 1, device: Device =
     """Train one row of Table 5 or 9, 2-way or 3-way; a killed run goes on from its checkpoint."""
     from subspaces.files import read_json
     from subspaces.nli.fit import fit_entailment
-    from subspaces.training.checkpoint import Checkpoints
     from subspaces.training.device import choose_device
+    from subspaces.training.job import JobCheckpoints
     from subspaces.training.progress import ConsoleProgress
 
     recipes = recipes_here()
@@ -83,6 +83,9 @@ def train(row: str, ways: int, seed: int, threads: Threads = 1, device: Device =
     progress = ConsoleProgress(
         f"{row} {ways}-way seed {seed}", "pairs", min(job["training"]["batch"], job["pairs"] or data["counts"]["train"])
     )
+    checkpoints = JobCheckpoints(recipe, progress.say)
+    if checkpoints.take_back():
+        return
     checkpoint = recipes.params.checkpoint
     settings = fit_entailment(
         job,
@@ -91,7 +94,7 @@ def train(row: str, ways: int, seed: int, threads: Threads = 1, device: Device =
         _SOURCES,
         Path(recipe.output).parent,
         recipe.key,
-        Checkpoints(Path("checkpoints/snli") / row / f"{ways}way" / f"seed-{seed}", recipe.key, progress.say),
+        checkpoints,
         progress,
         threads,
         checkpoint.seconds,
@@ -107,6 +110,7 @@ def evaluate(row: str, ways: int, seed: int, threads: Threads = 1, device: Devic
     """Judge a trained model on the test pairs: one JSON of metrics, histograms and ranks."""
     from subspaces.nli.evaluate import evaluate_entailment
     from subspaces.training.device import choose_device
+    from subspaces.training.job import JobCheckpoints
 
     recipes = recipes_here()
     recipe = recipes.snli_evaluation(row, ways, seed)
@@ -114,4 +118,5 @@ def evaluate(row: str, ways: int, seed: int, threads: Threads = 1, device: Devic
     folder = Path(recipe.inputs[0].output).parent
     where = choose_device(device or recipes.params.device)
     result = evaluate_entailment(folder, _DATA, _SOURCES, Path(recipe.output), recipe.key, threads, extra, where)
+    JobCheckpoints(recipe.inputs[0]).drop_finished()
     typer.echo(f"{row} {ways}-way: accuracy {result['metrics']['accuracy']:.2f} % ({result['extent']['text']})")

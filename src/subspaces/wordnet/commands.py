@@ -36,7 +36,7 @@ def wordnet_build(pos: str) -> None:
 def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Train one row of Table 2; a killed run goes on from its checkpoint."""
     from subspaces.files import read_json
-    from subspaces.training.checkpoint import Checkpoints
+    from subspaces.training.job import JobCheckpoints
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.fit import fit_reconstruction, graph_of
 
@@ -46,6 +46,9 @@ def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, de
     data = read_json(recipes.hierarchy(pos).output)
     graph = graph_of(job, Path(f"data/wordnet/{pos}.npz"), data["sample"])
     progress = ConsoleProgress(f"{row} {pos} seed {seed}", "edges", min(job["training"]["batch"], len(graph.ancestors)))
+    checkpoints = JobCheckpoints(recipe, progress.say)
+    if checkpoints.take_back():
+        return
     checkpoint = recipes.params.checkpoint
     settings = fit_reconstruction(
         job,
@@ -53,7 +56,7 @@ def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, de
         graph,
         Path(recipe.output).parent,
         recipe.key,
-        Checkpoints(Path("checkpoints/reconstruction") / row / pos / f"seed-{seed}", recipe.key, progress.say),
+        checkpoints,
         progress,
         threads,
         checkpoint.seconds,
@@ -67,6 +70,7 @@ def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, de
 @reconstruction_app.command("evaluate")
 def reconstruction_evaluate(row: str, pos: str, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Rank all ancestors of all nodes with a trained model: one JSON of metrics."""
+    from subspaces.training.job import JobCheckpoints
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.evaluate import evaluate_reconstruction
 
@@ -83,6 +87,7 @@ def reconstruction_evaluate(row: str, pos: str, seed: int, threads: Threads = 1,
     folder = Path(recipe.inputs[0].output).parent
     where = device_for(recipes, recipes.params.reconstruction.models[row].geometry, device)
     result = evaluate_reconstruction(folder, Path(f"data/wordnet/{pos}.npz"), Path(recipe.output), recipe.key, threads, tick, extra, where)
+    JobCheckpoints(recipe.inputs[0]).drop_finished()
     metrics = result["metrics"]
     progress.say(f"mAP {metrics['map']:.2f} %  MR {metrics['mr']:.3f}  ρ {metrics['rho']:.1f}")
 
@@ -146,7 +151,7 @@ def _original_fifty() -> Path | None:
 def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Train one row of Table 4 at one coverage and freeze its threshold on validation; a killed run goes on from its checkpoint."""
     from subspaces.files import read_json
-    from subspaces.training.checkpoint import Checkpoints
+    from subspaces.training.job import JobCheckpoints
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.link_fit import fit_link_prediction
     from subspaces.wordnet.splits import Split
@@ -156,6 +161,9 @@ def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device:
     data = read_json(recipes.split(coverage).output)
     split = Split.load(Path(f"data/link_prediction/{coverage}.npz"))
     progress = ConsoleProgress(f"{row} {coverage} % seed {seed}", "edges", min(job["training"]["batch"], len(split.train)))
+    checkpoints = JobCheckpoints(recipe, progress.say)
+    if checkpoints.take_back():
+        return
     checkpoint = recipes.params.checkpoint
     settings = fit_link_prediction(
         job,
@@ -163,7 +171,7 @@ def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device:
         split,
         Path(recipe.output).parent,
         recipe.key,
-        Checkpoints(Path("checkpoints/link_prediction") / row / str(coverage) / f"seed-{seed}", recipe.key, progress.say),
+        checkpoints,
         progress,
         threads,
         checkpoint.seconds,
@@ -178,6 +186,7 @@ def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device:
 @link_app.command("evaluate")
 def link_evaluate(row: str, coverage: int, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Apply a trained model's frozen threshold to test: one JSON of metrics."""
+    from subspaces.training.job import JobCheckpoints
     from subspaces.wordnet.link_evaluate import evaluate_link_prediction
 
     recipes = recipes_here()
@@ -186,6 +195,7 @@ def link_evaluate(row: str, coverage: int, seed: int, threads: Threads = 1, devi
     folder, split = Path(recipe.inputs[0].output).parent, Path(f"data/link_prediction/{coverage}.npz")
     where = device_for(recipes, recipes.params.link_prediction.models[row].geometry, device)
     metrics = evaluate_link_prediction(folder, split, Path(recipe.output), recipe.key, threads, extra, where)["metrics"]
+    JobCheckpoints(recipe.inputs[0]).drop_finished()
     typer.echo(
         f"{row} {coverage} %: F1 {metrics['f1']:.2f} %  AUPRC {metrics['auprc']:.2f} %  F1 on reversed {metrics['f1_reversed']:.2f} %"
     )
@@ -198,7 +208,7 @@ def link_evaluate(row: str, coverage: int, seed: int, threads: Threads = 1, devi
 def hyperlex_train(seed: int, threads: Threads = 1) -> None:
     """Train the Gaussians of Table 3 on the noun closure; the other rows are models of reconstruction."""
     from subspaces.files import read_json
-    from subspaces.training.checkpoint import Checkpoints
+    from subspaces.training.job import JobCheckpoints
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.fit import graph_of
     from subspaces.wordnet.hyperlex_evaluate import closure_split
@@ -209,6 +219,9 @@ def hyperlex_train(seed: int, threads: Threads = 1) -> None:
     data = read_json(recipes.hierarchy("nouns").output)
     split = closure_split(graph_of(job, Path("data/wordnet/nouns.npz"), data["sample"]))
     progress = ConsoleProgress(f"gaussian-50 seed {seed}", "edges", min(job["training"]["batch"], len(split.train)))
+    checkpoints = JobCheckpoints(recipe, progress.say)
+    if checkpoints.take_back():
+        return
     checkpoint = recipes.params.checkpoint
     fit_link_prediction(
         job,
@@ -216,7 +229,7 @@ def hyperlex_train(seed: int, threads: Threads = 1) -> None:
         split,
         Path(recipe.output).parent,
         recipe.key,
-        Checkpoints(Path("checkpoints/hyperlex/gaussian-50") / f"seed-{seed}", recipe.key, progress.say),
+        checkpoints,
         progress,
         threads,
         checkpoint.seconds,
@@ -228,6 +241,7 @@ def hyperlex_train(seed: int, threads: Threads = 1) -> None:
 @hyperlex_app.command("evaluate")
 def hyperlex_evaluate(row: str, seed: int, threads: Threads = 1) -> None:
     """Correlate a noun model's scores with people's: one JSON, with the words that have no synset."""
+    from subspaces.training.job import JobCheckpoints
     from subspaces.wordnet.hyperlex import hyperlex_report
     from subspaces.wordnet.hyperlex_evaluate import evaluate_on_hyperlex
 
@@ -245,4 +259,5 @@ def hyperlex_evaluate(row: str, seed: int, threads: Threads = 1) -> None:
         recipes.params.hyperlex.alpha,
         extra,
     )
+    JobCheckpoints(recipe.inputs[0]).drop_finished()
     typer.echo(f"{row}: {hyperlex_report(result['metrics'])}")

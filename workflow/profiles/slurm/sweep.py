@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 SNAKEMAKE = str(Path(sys.executable).with_name("snakemake"))
@@ -49,8 +50,8 @@ def sbatch_options(jobs: list[dict[str, str]]) -> list[str]:
     return options
 
 
-def submit(pattern: str, seeds: list[int], asked: list[str], options: list[str]) -> list[int]:
-    """Run one array to its end; the seeds that did not finish."""
+def submit(pattern: str, seeds: list[int], asked: list[str], options: list[str]) -> str:
+    """Send one array; its number."""
     run = shlex.join([SNAKEMAKE, "--nolock", *options])
     script = "\n".join(
         (
@@ -63,14 +64,27 @@ def submit(pattern: str, seeds: list[int], asked: list[str], options: list[str])
         )
     )
     array = [f"--array={','.join(map(str, seeds))}", f"--output={LOGS}/%A.%a.log", "--job-name=sweep"]
-    command = ["sbatch", "--parsable", "--wait", *array, *asked]
     LOGS.mkdir(parents=True, exist_ok=True)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, error = process.communicate(script)
-    job = out.strip().split(";")[0]
+    sent = subprocess.run(["sbatch", "--parsable", *array, *asked], input=script, capture_output=True, text=True, check=False)
+    job = sent.stdout.strip().split(";")[0]
     if not job.isdigit():
-        raise SystemExit(f"SLURM refused the array: {error.strip()}\nasked for: {shlex.join(asked)}")
-    return [seed for seed in seeds if not (LOGS / f"{job}.{seed}.done").exists()]
+        raise SystemExit(f"SLURM refused the array: {sent.stderr.strip()}\nasked for: {shlex.join(asked)}")
+    return job
+
+
+def wait(job: str, seconds: float) -> None:
+    """Until no task of the array is left. An interrupt cancels them. `sbatch --wait` would notice the end half a minute late."""
+    states = "--states=PENDING,RUNNING,SUSPENDED,COMPLETING"
+    try:
+        while True:
+            asked = subprocess.run(["squeue", "--noheader", states, f"--jobs={job}"], capture_output=True, text=True, check=False)
+            # a scheduler that does not answer now will later; one that knows no such job has forgotten it
+            if not asked.stdout.strip() and (asked.returncode == 0 or "Invalid job id" in asked.stderr):
+                return
+            time.sleep(seconds)
+    except KeyboardInterrupt:
+        subprocess.run(["scancel", job], check=False)
+        raise SystemExit(f"interrupted; array {job} is cancelled. The same command goes on from the checkpoints.") from None
 
 
 def main() -> None:
@@ -78,6 +92,7 @@ def main() -> None:
     parser.add_argument("pattern", help="a file that the graph can make, with {seed} for the seed")
     parser.add_argument("seeds", nargs="+", type=int)
     parser.add_argument("--retries", type=int, default=3, help="how often tasks that were killed are sent again")
+    parser.add_argument("--every", type=float, default=15, metavar="SECONDS", help="how often SLURM is asked whether tasks are left")
     words = sys.argv[1:]
     cut = words.index("--") if "--" in words else len(words)
     given, options = parser.parse_args(words[:cut]), words[cut + 1 :]
@@ -95,7 +110,9 @@ def main() -> None:
     left, asked = given.seeds, sbatch_options(own)
     for attempt in range(given.retries + 1):
         print(f"attempt {attempt + 1}: seeds {', '.join(map(str, left))}, {shlex.join(asked)}", flush=True)
-        left = submit(given.pattern, left, asked, options)
+        job = submit(given.pattern, left, asked, options)
+        wait(job, given.every)
+        left = [seed for seed in left if not (LOGS / f"{job}.{seed}.done").exists()]
         if not left:
             return
     raise SystemExit(f"seeds {', '.join(map(str, left))} did not finish; see {LOGS}")

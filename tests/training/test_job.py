@@ -1,0 +1,54 @@
+"""Finished models of SLURM jobs that count as failed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from subspaces.files import sha256_file
+from subspaces.keys import Recipe
+from subspaces.training.job import JobCheckpoints
+
+RECIPE = Recipe("models/table/row/seed-0/settings.json", {"epochs": 2})
+MODEL = Path(RECIPE.output).parent
+
+
+@pytest.fixture
+def checkpoints(tmp_path, monkeypatch) -> JobCheckpoints:
+    """Of a model that has just been written in a SLURM job."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    MODEL.mkdir(parents=True)
+    (MODEL / "weights.safetensors").write_bytes(b"weights")
+    settings = {"key": RECIPE.key, "weights_sha256": sha256_file(MODEL / "weights.safetensors")}
+    (MODEL / "settings.json").write_text(json.dumps(settings))
+    return JobCheckpoints(RECIPE)
+
+
+def test_the_next_attempt_takes_a_finished_model_back(checkpoints):
+    checkpoints.clear()
+    for _ in range(2):
+        shutil.rmtree(MODEL)
+        assert JobCheckpoints(RECIPE).take_back()
+        assert {path.name for path in MODEL.iterdir()} == {"weights.safetensors", "settings.json"}
+
+
+def test_another_job_or_damaged_weights_are_not_taken_back(checkpoints):
+    checkpoints.clear()
+    shutil.rmtree(MODEL)
+    assert not JobCheckpoints(Recipe(RECIPE.output, {"epochs": 3})).take_back()
+    (checkpoints.finished / "weights.safetensors").write_bytes(b"other")
+    assert not checkpoints.take_back()
+    assert not MODEL.exists()
+
+
+def test_nothing_is_kept_after_the_evaluation_or_outside_slurm(checkpoints, monkeypatch):
+    checkpoints.clear()
+    checkpoints.drop_finished()
+    assert not checkpoints.take_back()
+    monkeypatch.delenv("SLURM_JOB_ID")
+    checkpoints.clear()
+    assert not checkpoints.finished.exists()
