@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,3 @@ def chosen_candidates(reviewed: Path, built: Path) -> tuple[list[Candidate], dic
 
     report = read_json(built)["filter"]
     return used_of(kept(load_reviewed(reviewed)), report), report
-
-
-def sets_of(elicited: Sequence[Candidate], authors: Sequence[Candidate] | None) -> dict[str, list[Candidate]]:
-    """Both sets; the authors' may be missing at quick scale."""
-    return {"elicited": list(elicited)} | ({"authors": list(authors)} if authors else {})

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import csv
-import platform
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from subspaces.files import read_json, write_json
 from subspaces.nli.chains import CHAINS
 from subspaces.nli.data import LABELS, load_pairs, subset
 from subspaces.nli.fit import tokenise
 from subspaces.nli.load import TextModel, load_text_model
 from subspaces.nli.task import accuracy, judge
 from subspaces.training.loop import set_threads
+from subspaces.training.record import Evaluation
 
 _BINS = 50
 
@@ -81,13 +78,12 @@ def evaluate_entailment(
     text_model = load_text_model(folder, sources, device)
     settings = text_model.settings
     pairs = subset(load_pairs(data, "test"), settings["test_pairs"], settings["subset_seed"])
-    began = time.monotonic()
+    evaluation = Evaluation(folder, settings, threads, device)
     texts = tokenise(pairs, text_model.tokeniser, settings, device)
     logits, scores = judge(text_model.model, texts, pairs)
     decided, labels = logits.argmax(1).numpy(), pairs.labels(settings["ways"])
     ways = settings["ways"]
     confusion = np.bincount(labels * ways + decided, minlength=ways * ways).reshape(ways, ways)
-    timing = read_json(folder / "timing.json")
     kept = (
         "model",
         "backbone",
@@ -102,28 +98,15 @@ def evaluate_entailment(
         "steps",
         "parameters",
     )
-    result = {
-        "key": key,
-        **extra,
-        "metrics": {"accuracy": accuracy(logits, labels), "validation": settings["validation"], "test_pairs": len(pairs)},
-        "confusion": confusion.tolist(),
-        "inclusion": None if scores is None else inclusion_histogram(scores.double().numpy(), pairs.label),
-        "chains": chain_ranks(text_model),
-        "history": _history(folder / "history.csv"),
-        "extent": extent_of(settings, len(pairs)),
-        "settings": {name: settings[name] for name in kept},
-        "model_key": settings["key"],
-        "weights_sha256": settings["weights_sha256"],
-        "data": settings["data"],
-        "timing": {"train_seconds": timing["seconds"], "evaluate_seconds": round(time.monotonic() - began, 1)},
-        "machine": {
-            "processor": platform.machine(),
-            "threads": threads,
-            "train_threads": timing["threads"],
-            "torch": torch.__version__,
-            "device": device,
-            "train_device": timing["device"],
-        },
-    }
-    write_json(out, result)
-    return result
+    return evaluation.write(
+        out,
+        key,
+        extra,
+        kept,
+        metrics={"accuracy": accuracy(logits, labels), "validation": settings["validation"], "test_pairs": len(pairs)},
+        confusion=confusion.tolist(),
+        inclusion=None if scores is None else inclusion_histogram(scores.double().numpy(), pairs.label),
+        chains=chain_ranks(text_model),
+        history=_history(folder / "history.csv"),
+        extent=extent_of(settings, len(pairs)),
+    )

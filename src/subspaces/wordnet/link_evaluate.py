@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import platform
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from safetensors import safe_open
 
 from subspaces.errors import UserError
-from subspaces.files import read_json, sha256_file, write_json
 from subspaces.training.loop import set_threads
+from subspaces.training.record import Evaluation, read_settings, read_weights
 from subspaces.wordnet.entailment.base import Entailment
 from subspaces.wordnet.link_fit import entailment_of
 from subspaces.wordnet.link_prediction import decision_scores
@@ -23,14 +19,9 @@ from subspaces.wordnet.thresholds import average_precision, judge
 
 def load_entailment(folder: Path, nodes: int, device: str = "cpu") -> tuple[dict[str, Any], Entailment]:
     """(settings, geometry with its weights) of a trained model; damaged weights are refused."""
-    settings = read_json(folder / "settings.json")
-    weights = folder / "weights.safetensors"
-    if not weights.exists() or sha256_file(weights) != settings["weights_sha256"]:
-        raise UserError(f"{weights} is damaged or missing: delete {folder} and train again (same command).")
+    settings = read_settings(folder)
     geometry = entailment_of(settings, nodes, device)
-    with safe_open(weights, framework="pt") as content:
-        for name, tensor in geometry.weights().items():
-            tensor.copy_(content.get_tensor(name))
+    read_weights(folder, geometry.weights())
     geometry.begin_phase("main")
     return settings, geometry
 
@@ -55,27 +46,7 @@ def evaluate_link_prediction(
     set_threads(threads)
     split = Split.load(split_path)
     settings, geometry = load_entailment(folder, len(split.names), device)
-    began = time.monotonic()
+    evaluation = Evaluation(folder, settings, threads, device)
     metrics = judge_split(geometry, split, settings["decision"])
-    timing = read_json(folder / "timing.json")
-    named = ("model", "training", "subtree", "threshold", "seed", "split", "steps", "best_epoch", "decision")
-    result = {
-        "key": key,
-        **extra,
-        "metrics": metrics,
-        "settings": {name: settings[name] for name in named},
-        "model_key": settings["key"],
-        "weights_sha256": settings["weights_sha256"],
-        "data": settings["data"],
-        "timing": {"train_seconds": timing["seconds"], "evaluate_seconds": round(time.monotonic() - began, 1)},
-        "machine": {
-            "processor": platform.machine(),
-            "threads": threads,
-            "train_threads": timing["threads"],
-            "torch": torch.__version__,
-            "device": device,
-            "train_device": timing["device"],
-        },
-    }
-    write_json(out, result)
-    return result
+    kept = ("model", "training", "subtree", "threshold", "seed", "split", "steps", "best_epoch", "decision")
+    return evaluation.write(out, key, extra, kept, metrics=metrics)
