@@ -32,10 +32,10 @@ run: setup ## the whole graph at quick scale in runs/quick, then a summary; neve
 test: setup ## every test and check
 	@bash .ci/checks.sh
 
-lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote, restore (about 10 minutes)
+lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote, restore (about 4 minutes)
 	@pytest -q -m lifecycle
 
-slurm: setup ## the tests against a real one-node SLURM, which they install and start (root; about 6 minutes)
+slurm: setup ## the tests against a real one-node SLURM, which they install and start (root; about 3 minutes)
 	@pytest -q -m slurm
 
 lint: setup ## ruff, snakefmt, snakemake --lint, generated files

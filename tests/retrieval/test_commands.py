@@ -13,6 +13,8 @@ from subspaces.errors import UserError
 from tests.composition.models import tiny_model
 from tests.retrieval.stand_in import sentences
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def run(*words: object) -> str:
     result = CliRunner().invoke(app, [str(word) for word in words])
@@ -82,3 +84,17 @@ def test_entail_and_encode(model: Path) -> None:
     encoded = json.loads(run("encode", premise, hypothesis, "--model", model, "--json"))
     assert encoded["inclusion"][0][1] == pytest.approx(answer["inclusion"], abs=1e-5)
     assert encoded["ranks"][1] == pytest.approx(answer["rank_hypothesis"], abs=1e-4)
+
+
+def test_without_names_the_projects_own_are_taken(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"name one with --index"):
+        run("search", "a man")
+    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    with pytest.raises(UserError, match=r"data/retrieval/minilm-subspace-128/reduced is not made yet: run `snakemake"):
+        run("search", "a man")
+    with pytest.raises(UserError, match=r"models/snli/minilm-subspace-128/2way/seed-0 is not made yet"):
+        run("entail", "a man runs", "a man")
+    tiny_model(tmp_path / "models/snli/minilm-subspace-128/2way/seed-0", "subspace")
+    run("index", "--documents", texts, "--index", "data/retrieval/minilm-subspace-128/reduced", "--kind", "reduced")
+    assert len(run("search", "a man", "--top", 2).splitlines()) == 2

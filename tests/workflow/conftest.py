@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,14 +49,21 @@ class Project:
     def snakemake(self, *targets: str, options: tuple[str, ...] = (), **rest) -> subprocess.CompletedProcess[str]:
         return self.run("snakemake", "--cores", "2", *options, "--", *targets, **rest)
 
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """In the background, in a process group of its own; all that it says comes from its stdout."""
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
     def planned(self, *targets: str) -> set[str]:
         """The outputs that a run would make: first output of every planned job, by rule."""
-        done = self.run("snakemake", "--cores", "2", "--dry-run", "--", *targets)
-        jobs = set()
-        for line in done.stdout.splitlines() + done.stderr.splitlines():
-            if line.strip().startswith("output: "):
-                jobs.add(line.strip().removeprefix("output: ").split(", ")[0])
-        return jobs
+        return outputs_made(self.run("snakemake", "--cores", "2", "--dry-run", "--", *targets))
 
     def edit_params(self, **changes) -> None:
         """Keys are dotted paths with __ for the dot."""
@@ -74,6 +82,12 @@ class Project:
         text = path.read_text()
         assert old in text, f"{old!r} is not in {file}"
         path.write_text(text.replace(old, new, 1))
+
+
+def outputs_made(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """First output of every job that Snakemake announced."""
+    lines = [line.strip() for line in done.stdout.splitlines() + done.stderr.splitlines()]
+    return {line.removeprefix("output: ").split(", ")[0] for line in lines if line.startswith("output: ")}
 
 
 def copy_project(folder: Path, results: bool = False) -> Project:
@@ -135,33 +149,54 @@ def project(tmp_path) -> Project:
     return copied
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory) -> Project:
     """A copy with everything built once; tests that use it put back what they change."""
     copied = copy_project(tmp_path_factory.mktemp("built") / "project")
     make_tiny(copied)
-    copied.snakemake("all")
+    copied.run("subspaces", "warm", "--", "snakemake", "--cores", "2", "--", "all")
     return copied
+
+
+def copy_built(built: Project, folder: Path) -> Project:
+    """A built project of one's own, without what no output is made from."""
+    left = shutil.ignore_patterns(".snakemake", "src.before", "tests", "benchmarks", "logs", "checkpoints")
+    shutil.copytree(built.folder, folder, ignore=left, symlinks=True)
+    return Project(folder)
+
+
+@pytest.fixture
+def twin(built, tmp_path) -> Iterator[Project]:
+    """A copy of the built project that a test may spoil."""
+    yield copy_built(built, tmp_path / "project")
+    shutil.rmtree(tmp_path / "project")
 
 
 def stages_run(output: str) -> set[str]:
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
 
 
-@pytest.fixture(scope="module")
-def repo(tmp_path_factory):
-    """A small project under git and DVC, reproduced once."""
-    copied = copy_project(tmp_path_factory.mktemp("dvc") / "project")
-    make_tiny(copied)
+@pytest.fixture(scope="session")
+def repo(built, tmp_path_factory) -> Project:
+    """The built project under git and DVC, with everything remembered; tests that use it put back what they change."""
+    copied = copy_built(built, tmp_path_factory.mktemp("dvc") / "project")
     for command in (
         ("git", "init", "-q"),
         ("git", "config", "user.email", "nobody@example.org"),
         ("git", "config", "user.name", "nobody"),
         ("git", "add", "-A"),
-        ("git", "commit", "-qm", "start"),
+        ("git", "commit", "-qm", "built"),
+        ("dvc", "commit", "--force"),
+        ("git", "add", "-A"),
+        ("git", "commit", "-qm", "remembered"),
     ):
         copied.run(*command)
-    copied.first = copied.run("dvc", "repro").stdout
-    copied.run("git", "add", "-A")
-    copied.run("git", "commit", "-qm", "reproduced")
     return copied
+
+
+@pytest.fixture
+def edited(repo) -> Iterator[Project]:
+    """The same, for a test that edits files or makes outputs anew: git and DVC put them back."""
+    yield repo
+    repo.run("git", "checkout", "-q", "--", ".")
+    repo.run("dvc", "checkout", "-q")

@@ -1,17 +1,24 @@
-"""DVC around the graph: what `dvc repro` runs again after a change, and that its file is the generated one."""
+"""DVC around the graph: that its file is the generated one and fits the graph, and what `dvc repro` runs again after a change."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
+import yaml
 
 from subspaces.dvcfile import dvc_text
 from subspaces.params import load_params
 from subspaces.recipes import Recipes
-from tests.workflow.conftest import ROOT, stages_run
+from tests.workflow.conftest import ROOT, Project, stages_run
 
-pytestmark = pytest.mark.lifecycle  # minutes: `make lifecycle`
+pytestmark = pytest.mark.lifecycle
+
+
+def stages_of(project: Project) -> dict[str, dict]:
+    return yaml.safe_load((project.folder / "dvc.yaml").read_text())["stages"]
+
+
+def outs_of(stage: dict) -> list[str]:
+    return [name for one in (*stage.get("outs", ()), *stage.get("metrics", ())) for name in one]
 
 
 def test_dvc_yaml_is_the_generated_one():
@@ -19,12 +26,24 @@ def test_dvc_yaml_is_the_generated_one():
     assert (ROOT / "dvc.yaml").read_text() == expected, "run `subspaces dvc-yaml`"
 
 
-def test_repro_runs_every_stage_once_and_then_none(repo):
-    assert len(stages_run(repo.first)) == repo.first.count("Running stage '")
-    families = {f"{name}_models" for name in ("reconstruction", "hyperlex", "link_prediction", "snli")}
-    assert {"wordnet_data", "link_prediction_data", "table_reconstruction", "figure_overview"} | families <= stages_run(repo.first)
-    assert stages_run(repo.run("dvc", "repro").stdout) == set()
-    assert "up to date" in repo.run("dvc", "status").stdout
+def test_a_stage_needs_only_what_git_has_or_another_stage_makes(repo):
+    stages = stages_of(repo)
+    code = set(repo.run("git", "ls-files", "src", "params.yaml").stdout.splitlines())
+    for name, stage in stages.items():
+        made = {out for other, one in stages.items() if other != name for out in outs_of(one)}
+        assert set(stage["deps"]) <= code | made, name
+
+
+def test_a_stage_asks_snakemake_for_its_own_outputs_and_all_outputs_have_a_stage(repo):
+    targets = {name: stage["cmd"].split(" -- ")[1].split() for name, stage in stages_of(repo).items()}
+    for name, stage in stages_of(repo).items():
+        outs = outs_of(stage)
+        assert all(any(target == out or target.startswith(f"{out}/") for out in outs) for target in targets[name]), name
+        assert all(any(target == out or target.startswith(f"{out}/") for target in targets[name]) for out in outs), name
+    assert repo.planned(*{one for some in targets.values() for one in some}) == set()
+    covered = tuple(out for stage in stages_of(repo).values() for out in outs_of(stage))
+    made = [path for top in ("models", "results", "figures") for path in repo.folder.glob(f"{top}/**/*") if path.is_file()]
+    assert [path for path in made if not path.relative_to(repo.folder).as_posix().startswith(covered)] == []
 
 
 def test_models_are_cached_and_numbers_live_in_git(repo):
@@ -34,42 +53,17 @@ def test_models_are_cached_and_numbers_live_in_git(repo):
     assert "models/reconstruction" in (repo.folder / "dvc.lock").read_text()
 
 
-def test_a_touched_file_runs_nothing(repo):
-    for path in repo.folder.glob("src/subspaces/**/*.py"):
+def test_what_is_built_runs_nothing_even_when_it_is_touched(repo):
+    for path in (*repo.folder.glob("src/subspaces/**/*.py"), *repo.folder.glob("models/**/*"), *repo.folder.glob("results/**/*.json")):
         path.touch()
     assert stages_run(repo.run("dvc", "repro").stdout) == set()
+    assert "up to date" in repo.run("dvc", "status").stdout
 
 
-def test_a_colour_runs_one_figure(repo):
-    repo.edit_params(figures__rank_vs_descendants__points="#00aa55")
-    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_rank_vs_descendants", "page"}
-
-
-def test_lambda_runs_what_depends_on_it_and_the_metrics_tell(repo):
-    repo.edit_params(reconstruction__lambda=2.0)
-    weights = repo.folder / "models/reconstruction/poincare-10/nouns/seed-0/weights.safetensors"
-    before = weights.stat().st_mtime_ns
-    ran = stages_run(repo.run("dvc", "repro").stdout)
-    assert ran == {
-        "reconstruction_models",
-        "reconstruction_evaluations",
-        "table_reconstruction",
-        "hyperlex_evaluations",
-        "table_hyperlex",
-        "ranks_rank_vs_descendants",
-        "figure_rank_vs_descendants",
-        "retrieval_compression",
-        "figure_compression",
-        "page",
-    }
-    assert weights.stat().st_mtime_ns == before, "the stage ran, but only the subspace models were trained again"
-    changed = json.loads(repo.run("dvc", "metrics", "diff", "--json").stdout)
-    rows = {name.split("/")[3] for name, entry in changed.items() if "value" in str(entry)}
-    assert rows <= {"subspace-64", "subspace-128"}
-    assert rows
-
-
-def test_an_edited_module_runs_what_imports_it(repo):
-    path = repo.folder / "src/subspaces/paper/figures/overview.py"
+def test_a_colour_runs_its_figure_and_an_edited_module_what_imports_it(edited):
+    edited.edit_params(figures__rank_vs_descendants__points="#00aa55")
+    path = edited.folder / "src/subspaces/paper/figures/overview.py"
     path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    assert stages_run(repo.run("dvc", "repro").stdout) == {"figure_overview", "page"}
+    ran = edited.run("dvc", "repro").stdout
+    assert stages_run(ran) == {"figure_rank_vs_descendants", "figure_overview", "page"}
+    assert ran.count("Running stage '") == 3, "each of them once"

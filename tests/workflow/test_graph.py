@@ -225,25 +225,6 @@ def test_a_results_folder_that_cannot_be_written_is_an_error_that_says_so(built,
         target.write_bytes(backup)
 
 
-def test_two_runs_at_once_are_refused_by_the_lock(project):
-    first = subprocess.Popen(
-        ["snakemake", "--cores", "1", "--", "results/evaluations/reconstruction/subspace-64/nouns/seed-0.json"],
-        cwd=project.folder,
-        env=project.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not list(project.folder.glob(".snakemake/locks/*")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        done = project.snakemake("results/evaluations/reconstruction/subspace-64/nouns/seed-0.json", check=False)
-        assert done.returncode
-        assert "lock" in (done.stdout + done.stderr).lower()
-    finally:
-        assert first.wait(timeout=300) == 0
-
-
 def test_real_scales_refuse_a_sample(project):
     project.edit_params(scale="laptop")
     done = project.snakemake("data/wordnet/verbs.npz", check=False)
