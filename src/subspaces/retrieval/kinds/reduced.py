@@ -28,7 +28,7 @@ _MAPS, _UNIT, _FIRST, _SECOND = "reduction.safetensors", "unit.f32", "first.i8",
 _SPREAD, _CODES = "spread.f32", "codes.u8"
 _BLOCK = 4096
 _SAMPLE = 4096  # documents that decide the steps of the levels
-REDUCED = {"first": 128, "dims": 512, "shortlist": 640, "rerank": 64, "seed": 0}
+REDUCED = {"first": 128, "dims": 512, "shortlist": 512, "rerank": 64, "seed": 0}
 COMPACT = {"first": 128, "dims": 256, "shortlist": 640, "rerank": 128, "seed": 0}
 
 
