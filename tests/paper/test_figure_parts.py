@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from subspaces.paper.figures.parts import budget, finite, in_order, label, look, seeds, size_words, width, wrap
+from subspaces.paper.figures.parts import about, budget, finite, in_order, label, look, seeds, size_words, width, wrap
 from subspaces.paper.layouts import LAYOUTS
 from tests.paper.made_figures import evaluation
 
@@ -58,3 +58,8 @@ def test_what_can_be_drawn(value, known):
 
 def test_sizes():
     assert [size_words(count) for count in (64, 16_512, 2.6e9)] == ["64 B", "16.5 kB", "2.6 GB"]
+
+
+def test_a_foot_names_a_model_but_not_a_digest():
+    assert about({"model": "minilm-subspace-128", "scale": "laptop", "documents": 155070}) == "minilm-subspace-128, laptop scale, 155,070 documents"
+    assert about({"model": 8 * "0123abcd", "scale": "quick", "sample": True}) == "quick scale, a small sample, not comparable"

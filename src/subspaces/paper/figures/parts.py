@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -150,10 +151,10 @@ def _range(counts: Iterable[Any], unit: str) -> str:
 
 
 def about(content: dict[str, Any]) -> str:
-    """What a content says of itself: model, scale, documents."""
-    documents = content.get("documents")
+    """What a content says of itself: model, scale, documents. A model that is named by its digest only is left out: nobody can read it."""
+    documents, model = content.get("documents"), str(content.get("model") or "")
     said = [
-        str(content["model"]) if content.get("model") else "",
+        "" if re.fullmatch(r"[0-9a-f]{64}", model) else model,
         f"{content['scale']} scale" if content.get("scale") else "",
         f"{documents:,} documents" if finite(documents) else "",
         "a small sample, not comparable" if content.get("sample") else "",
