@@ -11,6 +11,7 @@ import ast
 import hashlib
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -133,6 +134,17 @@ def carries(path: Path, key: str) -> bool:
     return False
 
 
+def no_later_than_now(folder: Path = Path()) -> None:
+    """Date files of the future (the clock was moved back, or another machine's is ahead) to now: Snakemake throws away an output that is
+    older than an input, and would take a stale output that is newer than its stamp for current."""
+    now = time.time()
+    for top in ("data", "models", "results", "figures", ".keys"):
+        for path in (folder / top).rglob("*"):
+            with suppress(OSError):  # gone meanwhile, or somebody else's
+                if path.is_file() and path.stat().st_mtime > now:
+                    os.utime(path, (now, now))
+
+
 def stamp(recipe: Recipe, folder: Path = Path()) -> str:
     """A small file for Snakemake to look at: new when the output is stale, else old. Returns its path.
 
@@ -141,7 +153,7 @@ def stamp(recipe: Recipe, folder: Path = Path()) -> str:
     path = folder / ".keys" / recipe.output
     text = path.read_text() if path.exists() else ""
     if recipe.is_stale(folder):
-        if not text.startswith(f"{recipe.key} wanted"):
+        if not text.startswith(f"{recipe.key} wanted") or path.stat().st_mtime_ns <= (folder / recipe.output).stat().st_mtime_ns:
             write_text(path, f"{recipe.key} wanted since {time.time_ns()}\n")
     else:
         if text != recipe.key + "\n":

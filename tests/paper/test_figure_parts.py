@@ -61,5 +61,5 @@ def test_sizes():
 
 
 def test_a_foot_names_a_model_but_not_a_digest():
-    assert about({"model": "minilm-subspace-128", "scale": "laptop", "documents": 155070}) == "minilm-subspace-128, laptop scale, 155,070 documents"
+    assert about({"model": "minilm-mlp", "scale": "laptop", "documents": 155070}) == "minilm-mlp, laptop scale, 155,070 documents"
     assert about({"model": 8 * "0123abcd", "scale": "quick", "sample": True}) == "quick scale, a small sample, not comparable"

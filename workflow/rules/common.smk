@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from subspaces.errors import UserError
-from subspaces.keys import stamp
+from subspaces.keys import no_later_than_now, stamp
 from subspaces.paper import registry
 from subspaces.paper.layouts import LAYOUTS
 from subspaces.paper.page.captions import KNOWN
@@ -22,6 +22,7 @@ except UserError as error:
 RECIPES = Recipes(PARAMS, project=Path(workflow.basedir))
 # all at once and before Snakemake looks: it remembers what it saw of a folder. The jobs that it sends find the stamps there.
 if workflow.is_main_process:
+    no_later_than_now()
     for recipe in (*RECIPES.everything(), *map(RECIPES.source, SOURCES)):
         stamp(recipe)
 
