@@ -8,21 +8,17 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from subspaces.errors import UserError
 from subspaces.hierarchy.commands import app
 from tests.hierarchy.trees import tree_edges, write_edges
+from tests.invoke import invoke
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/hierarchy.md"
 
 
 def run(*words: object) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return invoke(app, *words).output
 
 
 def test_fit_reports_and_says_when_there_is_nothing_to_do(tmp_path: Path) -> None:

@@ -6,22 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from subspaces.cli import app
 from subspaces.errors import UserError
 from tests.composition.models import tiny_model
+from tests.invoke import invoke
 from tests.retrieval.stand_in import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*words: object) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    return invoke(app, *words).stdout
 
 
 @pytest.fixture(scope="module")
