@@ -61,7 +61,7 @@ class NliWorkload:
         torch.manual_seed(SEED)
         model = make_model({"encoder": "subspace", "dim": dim, "lam": LAM}, 2, backbone)
         plain = copy.deepcopy(model)
-        plain.encode = lambda tokens: solved_projector(plain.vectors(tokens), LAM)
+        plain.encode_together = lambda batches: torch.cat([solved_projector(plain.vectors(one), LAM) for one in batches])
         table = TokenTable.of(pairs.texts, tokeniser, LIMIT)
         settings = {**TRAINING, "batch": batch, "micro": micro}
         self.task = Entailment(model, pairs, pairs, (Texts(table),) * 2, settings)

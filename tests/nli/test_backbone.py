@@ -51,6 +51,23 @@ def test_hidden_states_are_those_of_the_library(kind):
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet"])
+@pytest.mark.parametrize("last", [1, 2])
+def test_several_batches_at_once_are_the_same_function_with_the_same_gradient(kind, last):
+    model = ours(kind, library(kind))
+    batches = [sentences([4, 4, 4]), sentences([9, 7]), sentences([2])]
+    found = []
+    for run in (lambda: model.together(batches, last), lambda: [model(one, last) for one in batches]):
+        model.zero_grad()
+        states = run()
+        sum((one[batch.mask.repeat(1, last)] ** 3).sum() for one, batch in zip(states, batches, strict=True)).backward()
+        found.append((states, [one.grad.clone() for one in model.parameters()]))
+    for together, alone in zip(found[0][0], found[1][0], strict=True):
+        assert together.shape == alone.shape
+        assert torch.allclose(together, alone, atol=1e-5)
+    assert all(torch.allclose(one, other, rtol=1e-3, atol=1e-3) for one, other in zip(found[0][1], found[1][1], strict=True))
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet"])
 def test_weights_survive_the_way_there_and_back(kind):
     theirs = library(kind)
     config = CONFIG | {"model_type": kind}

@@ -125,7 +125,7 @@ def test_out_of_memory_says_which_micro_batch_to_try(monkeypatch):
     def full(*_):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(task.model, "encode", full)
+    monkeypatch.setattr(task.model, "encode_together", full)
     task.begin_epoch(0, generator_for(0))
     with pytest.raises(UserError, match="set micro: 2 "):
         task.step(0, 0, generator_for(0))
@@ -138,6 +138,17 @@ def test_a_loss_that_is_not_finite_moves_no_weights(tmp_path):
     with pytest.raises(UserError, match="the loss became nan"):
         train(task, epochs=1, seed=0, checkpoints=Checkpoints(tmp_path / "c", "k" * 64, print), progress=Silent())
     assert all(torch.equal(before[name], value) for name, value in task.weights().items())
+
+
+def test_sentences_of_one_length_make_a_piece_and_nothing_is_padded():
+    task = toy_task(toy_model(**OPTIONS["subspace"]), pairs=toy_pairs(30))
+    lengths = task.texts.table.lengths
+    rows = np.argsort(lengths, kind="stable")
+    pieces = task._pieces(rows)
+    assert np.array_equal(np.concatenate(pieces), rows)
+    assert [len(set(lengths[piece])) for piece in pieces] == [1] * len(set(lengths))
+    task.settings = task.settings | {"by_length": False}
+    assert len(task._pieces(rows)) == 1
 
 
 def test_pairs_of_one_premise_stay_together():

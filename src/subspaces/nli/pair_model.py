@@ -6,7 +6,7 @@ One file each in `encoders`, registered by name, so that a row of the table is a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -30,6 +30,10 @@ class PairModel(nn.Module):
         """Representations (B, …), each text by itself: premises and hypotheses meet only in the head."""
         raise NotImplementedError
 
+    def encode_together(self, batches: Sequence[Tokens]) -> Tensor:
+        """`encode` of several batches, each padded to its own length, one after the other in one tensor."""
+        return torch.cat([self.encode(tokens) for tokens in batches])
+
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         """Scores (B, ways) of representations; the largest is the decision, their softmax the probabilities."""
         raise NotImplementedError
@@ -44,7 +48,7 @@ class PairModel(nn.Module):
 
     def optimisers(self, lr: float) -> list[torch.optim.Optimizer]:
         """Adam on everything that is trained, unless a baseline's authors did otherwise."""
-        return [torch.optim.Adam([one for one in self.parameters() if one.requires_grad], lr=lr)]
+        return [torch.optim.Adam([one for one in self.parameters() if one.requires_grad], lr=lr, fused=True)]
 
     def settle(self) -> None:
         """Called after each step, under no_grad: bring constrained parameters back to where they may be."""

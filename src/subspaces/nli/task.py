@@ -1,8 +1,8 @@
 """Training on SNLI in the one loop (paper §4.3).
 
 A step is one optimiser step on `batch` pairs. They are taken by whole premises, so that a sentence that stands in several pairs is encoded
-once; they are cut into micro-batches of sentences of like length, each padded to its own longest. Gradients add up to those of the
-whole batch: no part of a model looks across pairs.
+once; they are cut into micro-batches, and the sentences of one into pieces of like length, each padded to its own longest: on a CPU, of
+the very same length, so that nothing is padded. Gradients add up to those of the whole batch: no part of a model looks across pairs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from subspaces.nli.pair_model import PairModel
 from subspaces.nli.texts import TokenTable
 from subspaces.training.checkpoint import write_tensors
 
-_TOGETHER = 24  # sentences that are padded to one length: more would waste on padding, fewer on small products
+_TOGETHER = 64  # sentences that are padded to one length where small products are slow, that is, on a GPU
 
 
 class Texts:
@@ -32,13 +32,13 @@ class Texts:
     def __init__(self, table: TokenTable, device: str = "cpu", autocast: bool = False, width: int | None = None):
         self.table, self.device, self.autocast, self.width = table, device, autocast, width
 
-    def encode(self, model: PairModel, rows: np.ndarray) -> Tensor:
-        """Representations of some rows of the table, as one padded batch."""
-        tokens = self.table.batch(rows, self.width).to(self.device)
+    def encode(self, model: PairModel, *pieces: np.ndarray) -> Tensor:
+        """Representations of some rows of the table, each piece of them as one padded batch, one after the other."""
+        batches = [self.table.batch(rows, self.width).to(self.device) for rows in pieces]
         if not self.autocast:
-            return model.encode(tokens)
+            return model.encode_together(batches)
         with torch.autocast(self.device, dtype=torch.bfloat16):
-            return model.encode(tokens).float()
+            return model.encode_together(batches).float()
 
     @torch.no_grad()
     def encode_all(self, model: PairModel, rows: np.ndarray, batch: int = 128) -> Tensor:
@@ -193,12 +193,19 @@ class Entailment:
             return self.texts.encode(self.model, premise), self.texts.encode(self.model, hypothesis)
         used, places = np.unique(np.concatenate([premise, hypothesis]), return_inverse=True)
         order = np.argsort(self.texts.table.lengths[used], kind="stable")
-        pieces = np.array_split(used[order], -(-len(used) // _TOGETHER)) if self.settings["by_length"] else [used[order]]
-        encoded = torch.cat([self.texts.encode(self.model, piece) for piece in pieces])
+        encoded = self.texts.encode(self.model, *self._pieces(used[order]))
         rank = np.empty(len(used), np.int64)
         rank[order] = np.arange(len(used))
         rows = torch.from_numpy(rank[places]).to(self.texts.device)
         return encoded[rows[: len(premise)]], encoded[rows[len(premise) :]]
+
+    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Rows in order of length, cut into what is padded together."""
+        if not self.settings["by_length"]:
+            return [rows]
+        if self.texts.device == "cpu":
+            return np.split(rows, np.flatnonzero(np.diff(self.texts.table.lengths[rows])) + 1)
+        return np.array_split(rows, -(-len(rows) // _TOGETHER))
 
     # --- validation -------------------------------------------------------------------------------------------------------
 

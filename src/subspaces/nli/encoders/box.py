@@ -6,6 +6,8 @@ intersection has negative sides, still have a small volume and a gradient that d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -33,7 +35,12 @@ class BoxModel(PairModel):
 
     def encode(self, tokens: Tokens) -> Tensor:
         """Boxes (B, 2, d)."""
-        corner, side = self.layers(mean_pool(self.backbone(tokens), tokens.mask, self.masked)).float().chunk(2, dim=-1)
+        return self.encode_together([tokens])
+
+    def encode_together(self, batches: Sequence[Tokens]) -> Tensor:
+        states = self.backbone.together(batches)
+        means = torch.cat([mean_pool(one, tokens.mask, self.masked) for one, tokens in zip(states, batches, strict=True)])
+        corner, side = self.layers(means).float().chunk(2, dim=-1)
         return torch.stack([corner, F.softplus(side)], dim=1)
 
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ Learnt queries attend to the hidden states, a small MLP maps what they gather to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -54,27 +56,37 @@ class SubspaceProjectionHead(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """X (B, d, n). `mask` (B, m) is true where there is a token; without it every state counts."""
-        batch, length, size = states.shape
-        if batch * self.vectors <= size:
-            hidden = self.up(self.joined(self._attend(states, mask)))
+        return self.together([states], [mask])
+
+    def together(self, batches: Sequence[Tensor], masks: Sequence[Tensor | None]) -> Tensor:
+        """The same of several batches of states, one after the other in one tensor."""
+        query = self.query(self.queries)
+        if sum(map(len, batches)) * self.vectors <= self.size:
+            hidden = self.up(self.joined(_joined([self._attend(one, mask, query) for one, mask in zip(batches, masks, strict=True)])))
         else:
-            # No activation stands between these two layers: their product, made once a batch, is the same function.
+            # No activation stands between these two layers: their product, made once for all, is the same function.
             weight = self.up.weight @ self.joined.weight
             bias = F.linear(self.joined.bias, self.up.weight, self.up.bias)
-            few = 2 * length <= self.vectors and 2 * length * self.heads <= size
-            hidden = self._attend_few(states, mask, weight, bias) if few else F.linear(self._attend(states, mask), weight, bias)
+            hidden = _joined([self._expand(one, mask, query, weight, bias) for one, mask in zip(batches, masks, strict=True)])
         hidden = F.leaky_relu(hidden, inplace=True)
         return self.down(hidden if self.norm is None else self.norm(hidden)).mT
 
-    def _attend(self, states: Tensor, mask: Tensor | None) -> Tensor:
+    def _expand(self, states: Tensor, mask: Tensor | None, query: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """linear(what the queries gather, weight, bias), in the order that costs less."""
+        length = states.shape[1]
+        if 2 * length <= self.vectors and 2 * length * self.heads <= self.size:
+            return self._attend_few(states, mask, query, weight, bias)
+        return F.linear(self._attend(states, mask, query), weight, bias)
+
+    def _attend(self, states: Tensor, mask: Tensor | None, query: Tensor) -> Tensor:
         """What the queries gather (B, n, h), before the layer that joins the heads."""
         batch, length, size = states.shape
-        query = self.query(self.queries).view(1, self.vectors, self.heads, -1).transpose(1, 2).expand(batch, -1, -1, -1)
+        query = query.view(1, self.vectors, self.heads, -1).transpose(1, 2).expand(batch, -1, -1, -1)
         key, value = self.key_value(states).view(batch, length, 2, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
         gathered = F.scaled_dot_product_attention(query, key, value, attn_mask=None if mask is None else mask[:, None, None, :])
         return gathered.transpose(1, 2).reshape(batch, self.vectors, size)
 
-    def _attend_few(self, states: Tensor, mask: Tensor | None, weight: Tensor, bias: Tensor) -> Tensor:
+    def _attend_few(self, states: Tensor, mask: Tensor | None, query: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """`linear(_attend(states), weight, bias)` in another order, for short sentences.
 
         All that n queries gather from m tokens are combinations of heads·m values, which is why its rank is bounded (§3.3). So the layer
@@ -82,7 +94,7 @@ class SubspaceProjectionHead(nn.Module):
         """
         batch, length, size = states.shape
         each = size // self.heads
-        query = (self.query(self.queries) * each**-0.5).view(self.vectors, self.heads, each)
+        query = (query * each**-0.5).view(self.vectors, self.heads, each)
         key, value = self.key_value(states).view(batch * length, 2, self.heads, each).permute(1, 2, 0, 3).unbind(0)
         scores = torch.bmm(key, query.permute(1, 2, 0)).view(self.heads, batch, length, self.vectors)
         if mask is not None:
@@ -91,6 +103,10 @@ class SubspaceProjectionHead(nn.Module):
         values = torch.bmm(value, weight.view(size, self.heads, each).permute(1, 2, 0))
         values = values.view(self.heads, batch, length, size).transpose(0, 1).reshape(batch, self.heads * length, size)
         return torch.baddbmm(bias.expand(batch, self.vectors, size), shares.mT, values)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat(list(parts)) if len(parts) > 1 else parts[0]
 
 
 class _Projector(torch.autograd.Function):
@@ -155,12 +171,18 @@ class SubspaceModel(PairModel):
 
     def vectors(self, tokens: Tokens) -> Tensor:
         """X (B, d, n) of each sentence."""
-        mask = tokens.mask.repeat(1, self.last) if self.masked else None
-        return self.head(self.backbone(tokens, self.last), mask)
+        return self.vectors_together([tokens])
+
+    def vectors_together(self, batches: Sequence[Tokens]) -> Tensor:
+        masks = [tokens.mask.repeat(1, self.last) if self.masked else None for tokens in batches]
+        return self.head.together(self.backbone.together(batches, self.last), masks)
 
     def encode(self, tokens: Tokens) -> Tensor:
         """Projectors (B, d, d)."""
-        return projector(self.vectors(tokens), self.lam, self.training)
+        return self.encode_together([tokens])
+
+    def encode_together(self, batches: Sequence[Tokens]) -> Tensor:
+        return projector(self.vectors_together(batches), self.lam, self.training)
 
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         score = self.inclusion(premise, hypothesis)

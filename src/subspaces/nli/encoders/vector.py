@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
 
 from subspaces.errors import UserError
@@ -21,7 +24,11 @@ class VectorModel(PairModel):
         self.head = PairMLP(backbone.size, ways, difference)
 
     def encode(self, tokens: Tokens) -> Tensor:
-        return mean_pool(self.backbone(tokens), tokens.mask, self.masked)
+        return self.encode_together([tokens])
+
+    def encode_together(self, batches: Sequence[Tokens]) -> Tensor:
+        states = self.backbone.together(batches)
+        return torch.cat([mean_pool(one, tokens.mask, self.masked) for one, tokens in zip(states, batches, strict=True)])
 
     def logits(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         return self.head(premise, hypothesis)
