@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from subspaces.cli import app
 from subspaces.errors import UserError
@@ -80,6 +81,18 @@ def test_entail_and_encode(model: Path) -> None:
     encoded = json.loads(run("encode", premise, hypothesis, "--model", model, "--json"))
     assert encoded["inclusion"][0][1] == pytest.approx(answer["inclusion"], abs=1e-5)
     assert encoded["ranks"][1] == pytest.approx(answer["rank_hypothesis"], abs=1e-4)
+
+
+def test_encode_a_file_of_documents(tmp_path: Path, model: Path, texts: Path) -> None:
+    out = tmp_path / "vectors.safetensors"
+    said = run("encode", "--documents", texts, "--out", out, "--precision", "fp16", "--model", model)
+    found = load_file(out)
+    assert f"120 documents in {out}" in said and len(found["half"]) == len(found["trace"]) == 120
+    first = texts.read_text().splitlines()[0]
+    assert found["trace"][0].item() == pytest.approx(json.loads(run("encode", first, "--model", model, "--json"))["ranks"][0], abs=1e-4)
+    for wrong in (["a man", "--documents", texts, "--out", out], ["--documents", texts], ["--out", out, "a man"], []):
+        with pytest.raises(UserError, match="--documents FILE"):
+            run("encode", *wrong, "--model", model)
 
 
 def test_without_names_the_projects_own_are_taken(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:

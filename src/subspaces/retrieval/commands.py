@@ -52,12 +52,23 @@ def _encoder(model: Path | None, threads: int):
 
 
 def encode(
-    texts: Annotated[list[str], typer.Argument(help="One or more sentences.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="One or more sentences, or none with --documents.")] = None,
+    documents: Annotated[Path | None, typer.Option(help="A text file, one document per line; plain or gzip. Goes to --out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The safetensors file to write: half-vectors and traces.")] = None,
+    precision: Annotated[str, typer.Option(help="Of the vectors in --out: fp32 or fp16.")] = "fp32",
     model: Model = None,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Show the effective rank of texts and how much each lies in the others."""
+    """Show the effective rank of texts and how much each lies in the others; or write the vectors of a file of documents."""
+    if (documents is None) != (out is None):
+        raise UserError("--documents FILE and --out VECTORS.safetensors go together.")
+    if bool(texts) == (documents is not None):
+        raise UserError("give sentences to look at, or --documents FILE --out VECTORS.safetensors to write their vectors; not both.")
+    if documents is not None and out is not None:
+        _encode_documents(documents, out, precision, model, threads)
+        return
+    assert texts
     subspaces = _encoder(model, threads).encode(texts)
     ranks = subspaces.rank.tolist()
     table = [[subspaces[a].inclusion(subspaces[b]).item() for b in range(len(texts))] for a in range(len(texts))]
@@ -67,6 +78,15 @@ def encode(
     for place, (text, rank) in enumerate(zip(texts, ranks, strict=True)):
         shares = "  ".join(f"{share:.2f}" for share in table[place])
         typer.echo(f"{place + 1}  rank {rank:6.2f}  in each of them: {shares}  {text}")
+
+
+def _encode_documents(documents: Path, out: Path, precision: str, model: Path | None, threads: int) -> None:
+    from subspaces.retrieval.vectors import write_vectors
+    from subspaces.training.progress import ConsoleProgress
+
+    encoder = _encoder(model, threads)
+    count = write_vectors(documents, encoder, out, precision=precision, progress=ConsoleProgress(f"encode {documents.name}", "documents"))
+    typer.echo(f"{count:,} documents in {out}: half ({count}, {encoder.width}) {precision}, trace ({count},)")
 
 
 def index(
