@@ -93,6 +93,7 @@ class NliRow(Strict):
 
     training: SomeNliTraining = SomeNliTraining()
     pairs: int | None = Field(None, ge=1)
+    pairs_3way: int | None = Field(None, ge=1, description="another number of training pairs for the 3-way model")
     dev_pairs: int | None = Field(None, ge=1)
     test_pairs: int | None = Field(None, ge=1)
     neutral_width: int | None = Field(None, ge=8, description="subspaces, 3-way: a smaller neutral net")
@@ -189,7 +190,11 @@ class Snli(Strict):
             used = budget.backbone.mpnet_as if wanted == "all-mpnet-base-v2" else wanted
             backbone = {"name": used, "wanted": wanted, "layers": budget.backbone.layers, "frozen": budget.backbone.frozen}
             backbone["dropout"] = merged["dropout"]
-        pairs = int(count) if count else (budget.sweep.pairs if lam is not None and budget.sweep.pairs else ours.pairs or budget.pairs)
+        pairs = (ours.pairs_3way if ways == 3 else None) or ours.pairs or budget.pairs
+        if lam is not None:
+            pairs = budget.sweep.pairs or pairs
+        if count:
+            pairs = int(count)
         return {
             "model": model,
             "backbone": backbone,
