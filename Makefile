@@ -35,7 +35,7 @@ test: setup ## every test and check
 lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote, restore (about 4 minutes)
 	@pytest -q -m lifecycle
 
-slurm: setup ## the tests against a real one-node SLURM, which they install and start (root; about 3 minutes)
+slurm: setup ## all tests against a real one-node SLURM, which they install and start (root; about 3 minutes)
 	@pytest -q -m slurm
 
 lint: setup ## ruff, snakefmt, snakemake --lint, generated files

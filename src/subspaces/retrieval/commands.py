@@ -114,19 +114,19 @@ def search(
     top: Annotated[int, typer.Option(help="How many documents.")] = 10,
     conjunction: Conjunction = "product",
     effort: Annotated[
-        float, typer.Option(help="Of kinds that do not score every document: how many times as many candidates to look at.")
-    ] = 4.0,
+        float | None, typer.Option(help="Of kinds that do not score every document: how many times as many candidates to look at.")
+    ] = None,
     uri: Annotated[str | None, typer.Option(help="Milvus: another address than the one the index remembers.")] = None,
     threads: Threads = 1,
     as_json: AsJson = False,
 ) -> None:
     """The documents that lie most in the subspace of a query: &, |, ~ and parentheses over texts."""
-    from subspaces.retrieval.index import SubspaceIndex
+    from subspaces.retrieval.index import CARE, SubspaceIndex
     from subspaces.retrieval.query import parse
 
     tree = parse(query)  # a mistake is told before anything is loaded
     hits = SubspaceIndex.load(_or_own(index, "--index", 1, "{}.json"), _encoder(model, threads), uri=uri).search(
-        tree, top, conjunction, effort
+        tree, top, conjunction, CARE if effort is None else effort
     )
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
