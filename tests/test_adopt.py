@@ -78,6 +78,9 @@ def test_a_refactored_module_costs_no_rerun_once_it_is_adopted(tmp_path):
     assert output in project.run("subspaces", "status").stdout
     said = project.run("subspaces", "adopt", "--reason", "an unused constant was added").stdout
     assert output in said and "1 outputs adopted" in said
+    commit = project.run("git", "rev-parse", "HEAD").stdout.strip()
+    (entry,) = read_json(project.folder / output)["adopted"]
+    assert entry["revision"] == commit, "HEAD means something else tomorrow"
     assert output not in project.run("subspaces", "status").stdout
     assert project.run("git", "worktree", "list").stdout.count("\n") == 1, "the other revision's files are gone"
     wrong = project.run("subspaces", "adopt", "--reason", "no such revision here", "--since", "nowhere", check=False)

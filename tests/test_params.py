@@ -306,13 +306,15 @@ def test_the_schema_agrees_with_the_types() -> None:
 
 
 def test_how_many_pairs_a_sentence_model_is_trained_on():
-    """The most special word counts: the learning curve's own number, the sweep's, the 3-way model's, the row's, the scale's."""
+    """The most special word counts: the learning curve's own number, the sweep's, the model's by its ways, the row's, the scale's."""
     content = real()
     quick = content["snli"]["scales"]["quick"]
     quick |= {"pairs": 256, "sweep": {"pairs": 128}}
-    quick["rows"]["minilm-mlp"] = {"pairs": 99, "pairs_3way": 33}
-    quick["rows"]["minilm-subspace-128"] = {"pairs_3way": 44}
+    quick["rows"]["minilm-mlp"] = {"pairs": 99, "three": {"pairs": 33}}
+    quick["rows"]["minilm-subspace-128"] = {"two": {"pairs": "all", "training": {"validate_steps": 500}}}
     snli = parse_params(content).snli
     wanted = {("minilm-mlp", 2): 99, ("minilm-mlp", 3): 33, ("minilm-mlp@7", 3): 7, ("minilm-mlp-diff", 3): 256}
-    wanted |= {("minilm-subspace-128", 2): 256, ("minilm-subspace-128", 3): 44, ("lambda-0.1", 2): 128, ("lambda-0.1", 3): 128}
+    wanted |= {("minilm-subspace-128", 2): None, ("minilm-subspace-128", 3): 256, ("lambda-0.1", 2): 128, ("lambda-0.1", 3): 128}
     assert {key: snli.job(*key, "quick")["pairs"] for key in wanted} == wanted
+    looks = {key: snli.job(*key, "quick")["training"]["validate_steps"] for key in wanted | {("minilm-subspace-128@7", 2): 7}}
+    assert {key for key, value in looks.items() if value == 500} == {("minilm-subspace-128", 2)}

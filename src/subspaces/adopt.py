@@ -41,6 +41,11 @@ def meant(recipe: Recipe) -> str:
     return digest([recipe.settings, [meant(one) for one in recipe.inputs]])
 
 
+def commit_of(revision: str, project: Path) -> str:
+    """The full name of a commit: what is written beside a result must mean the same tomorrow, and HEAD does not."""
+    return _run(["git", "-C", str(project), "rev-parse", "--verify", f"{revision}^{{commit}}"], f"git has no revision {revision!r}").strip()
+
+
 def keys_at(revision: str, project: Path, scale: str, folder: Path) -> dict[str, tuple[str, str]]:
     """(key, meaning) of every output, by the code and parameters of a git revision."""
     with tempfile.TemporaryDirectory(prefix="subspaces-") as place:

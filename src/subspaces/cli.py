@@ -252,11 +252,12 @@ def adopt_results(
     since: Annotated[str, typer.Option(help="The git revision whose results are kept.")] = "HEAD",
 ) -> None:
     """Keep the results of a revision whose code has changed since without changing them. Settings must be the same."""
-    from subspaces.adopt import adopt, keys_at
+    from subspaces.adopt import adopt, commit_of, keys_at
 
     recipes = recipes_here()
-    kept = adopt(recipes.everything(), keys_at(since, project(), recipes.params.scale, Path()), reason, since)
-    typer.echo("\n".join([*kept, f"{len(kept)} outputs adopted from {since}"]))
+    revision = commit_of(since, project())
+    kept = adopt(recipes.everything(), keys_at(revision, project(), recipes.params.scale, Path()), reason, revision)
+    typer.echo("\n".join([*kept, f"{len(kept)} outputs adopted from {revision}"]))
 
 
 @app.command()

@@ -15,6 +15,7 @@ from subspaces.files import read_json, sha256_file
 from subspaces.keys import carries
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.progress import Silent
+from subspaces.training.run import Run
 from subspaces.wordnet.evaluate import evaluate_reconstruction, load_model, write_ranks
 from subspaces.wordnet.fit import fit_reconstruction, graph_of
 from subspaces.wordnet.graph import Hierarchy
@@ -31,7 +32,7 @@ def job(name: str, subtree: str | None = None, **settings: Any) -> dict[str, Any
 
 def fit(one: dict[str, Any], graph: Hierarchy, folder: Path, seed: int = 0, **more: Any) -> dict[str, Any]:
     checkpoints = Checkpoints(folder / "checkpoints", KEY, say=lambda text: None)
-    return fit_reconstruction(one, seed, graph, folder / "model", KEY, checkpoints, Silent(), record=RECORD, **more)
+    return fit_reconstruction(one, graph, Run(folder / "model", KEY, checkpoints, Silent(), seed, record=RECORD, **more))
 
 
 @pytest.fixture(autouse=True)

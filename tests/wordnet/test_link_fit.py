@@ -19,9 +19,11 @@ import torch
 from subspaces.errors import UserError
 from subspaces.files import read_json, sha256_file, write_json
 from subspaces.keys import carries
+from subspaces.training import run
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.progress import Silent
-from subspaces.wordnet import link_fit, link_prediction
+from subspaces.training.run import Run
+from subspaces.wordnet import link_prediction
 from subspaces.wordnet.link_evaluate import evaluate_link_prediction, judge_split, load_entailment
 from subspaces.wordnet.link_fit import decide, fit_link_prediction
 from subspaces.wordnet.link_prediction import LinkPrediction, decision_scores
@@ -46,7 +48,7 @@ def job(name: str = "subspace", threshold: str = "exact", **settings: Any) -> di
 
 def fit(one: dict[str, Any], folder: Path, split: Split = SPLIT, seed: int = 0, **more: Any) -> dict[str, Any]:
     checkpoints = Checkpoints(folder / "checkpoints", KEY, say=lambda text: None)
-    return fit_link_prediction(one, seed, split, folder / "model", KEY, checkpoints, Silent(), record=RECORD, **more)
+    return fit_link_prediction(one, split, Run(folder / "model", KEY, checkpoints, Silent(), seed, record=RECORD, **more))
 
 
 def evaluate(folder: Path, split: Split, out: str = "out.json") -> dict[str, Any]:
@@ -319,7 +321,7 @@ def test_a_resumed_run_writes_the_same_files(
 @pytest.mark.parametrize("place", ["best weights", "best record", "model weights", "settings"])
 def test_stopped_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, place: str) -> None:
     """Between the two files of the best epoch, or with a model half saved."""
-    module = link_prediction if place.startswith("best") else link_fit
+    module = link_prediction if place.startswith("best") else run
     name = "write_tensors" if place.endswith("weights") else "write_json"
     real, calls = getattr(module, name), []
 

@@ -27,6 +27,7 @@ from subspaces.keys import code_of
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.loop import Progress, generator_for, set_threads
 from subspaces.training.progress import Silent
+from subspaces.training.run import Run
 from subspaces.wordnet.fit import fit_reconstruction
 from subspaces.wordnet.graph import Hierarchy
 from subspaces.wordnet.ranking import evaluate_generality, evaluate_ranking
@@ -110,7 +111,7 @@ def fit_hierarchy(
             if not checkpoints.folder.exists() and any((out / "checkpoints").glob("*/step-*.json")):
                 progress.say("the checkpoints here are of another version of the code: training begins again")
             often = checkpoint_seconds if minutes is None else 60 * minutes / max(1, -(-60 * minutes // checkpoint_seconds))
-            fit_reconstruction(job, seed, graph, out, key, checkpoints, progress, threads, often)
+            fit_reconstruction(job, graph, Run(out, key, checkpoints, progress, seed, threads, checkpoint_seconds=often))
         set_threads(threads)
         progress.say("features, quality and threshold")
         digests["features.safetensors"] = write_features(out / "weights.safetensors", lam, out / "features.safetensors")

@@ -74,7 +74,7 @@ def train(row: str, ways: int, seed: int, threads: Threads = 1, device: Device =
     from subspaces.files import read_json
     from subspaces.nli.fit import fit_entailment
     from subspaces.training.device import choose_device
-    from subspaces.training.job import JobCheckpoints
+    from subspaces.training.job import open_run
     from subspaces.training.progress import ConsoleProgress
 
     recipes = recipes_here()
@@ -83,25 +83,12 @@ def train(row: str, ways: int, seed: int, threads: Threads = 1, device: Device =
     progress = ConsoleProgress(
         f"{row} {ways}-way seed {seed}", "pairs", min(job["training"]["batch"], job["pairs"] or data["counts"]["train"])
     )
-    checkpoints = JobCheckpoints(recipe, progress.say)
-    if checkpoints.take_back():
+    record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "counts", "dev_from", "dropped")}}
+    where = choose_device(device or recipes.params.device)
+    run = open_run(recipe, recipes.params.checkpoint, progress, seed, threads, record, where)
+    if run is None:
         return
-    checkpoint = recipes.params.checkpoint
-    settings = fit_entailment(
-        job,
-        seed,
-        _DATA,
-        _SOURCES,
-        Path(recipe.output).parent,
-        recipe.key,
-        checkpoints,
-        progress,
-        threads,
-        checkpoint.seconds,
-        checkpoint.epochs,
-        {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "counts", "dev_from", "dropped")}},
-        choose_device(device or recipes.params.device),
-    )
+    settings = fit_entailment(job, _DATA, _SOURCES, run)
     progress.say(f"best after {settings['best_step']:,} of {settings['steps']:,} steps: validation {settings['validation']:.2f} %")
 
 

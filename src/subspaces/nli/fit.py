@@ -18,8 +18,7 @@ from subspaces.nli.pair_model import PairModel, make_model
 from subspaces.nli.task import Entailment, Texts
 from subspaces.nli.texts import TokenTable, WordPieces, Words
 from subspaces.nli.tokenisers import tokeniser_of
-from subspaces.training.checkpoint import Checkpoints, write_tensors
-from subspaces.training.loop import Progress, set_threads, train
+from subspaces.training.run import Run
 
 
 def model_of(job: dict[str, Any], seed: int, words: int, sources: Path) -> PairModel:
@@ -38,70 +37,39 @@ def tokenise(pairs: Pairs, tokeniser: WordPieces | Words, job: dict[str, Any], d
     return Texts(table, device, device == "cuda" and job["training"]["autocast"], width)
 
 
-def fit_entailment(
-    job: dict[str, Any],
-    seed: int,
-    data: Path,
-    sources: Path,
-    out: Path,
-    key: str,
-    checkpoints: Checkpoints,
-    progress: Progress,
-    threads: int = 1,
-    checkpoint_seconds: float = 600.0,
-    checkpoint_epochs: int = 0,
-    record: dict[str, Any] | None = None,
-    device: str = "cpu",
-) -> dict[str, Any]:
+def fit_entailment(job: dict[str, Any], data: Path, sources: Path, run: Run) -> dict[str, Any]:
     """Train to the end, resuming where a killed run was; returns what went into settings.json."""
-    set_threads(threads)
+    run.begin()
     pairs = subset(load_pairs(data, "train"), job["pairs"], job["subset_seed"])
     dev = subset(load_pairs(data, "dev"), job["dev_pairs"], job["subset_seed"])
     tokeniser = tokeniser_of(job, pairs.texts, sources)
-    texts, dev_texts = tokenise(pairs, tokeniser, job, device), tokenise(dev, tokeniser, job, device)
-    model = model_of(job, seed, tokeniser.size if job["backbone"] is None else 0, sources).to(device)
-    progress.say(
+    texts, dev_texts = tokenise(pairs, tokeniser, job, run.device), tokenise(dev, tokeniser, job, run.device)
+    model = model_of(job, run.seed, tokeniser.size if job["backbone"] is None else 0, sources).to(run.device)
+    run.progress.say(
         f"{len(pairs):,} training pairs of {len(pairs.texts):,} sentences, {len(dev):,} for validation; "
         f"{texts.table.truncated:,} sentences cut at {job['limit']} tokens"
     )
-    best = checkpoints.folder.with_name(checkpoints.folder.name + ".best")
-    task = Entailment(model, pairs, dev, (texts, dev_texts), job["training"], best)
-    outcome = train(
-        task,
-        epochs=job["training"]["epochs"],
-        seed=seed,
-        checkpoints=checkpoints,
-        progress=progress,
-        checkpoint_seconds=checkpoint_seconds,
-        checkpoint_epochs=checkpoint_epochs,
-    )
+    task = Entailment(model, pairs, dev, (texts, dev_texts), job["training"], run.best)
+    outcome = run.train(task, job["training"]["epochs"])
     task.validate(len(task.curve) - 1)
     chosen = task.take_best()
-    sha256 = write_tensors(out / "weights.safetensors", {name: value.contiguous() for name, value in task.weights().items()})
+    sha256 = run.write_weights({name: value.contiguous() for name, value in task.weights().items()})
     if isinstance(tokeniser, WordPieces):
-        write_text(out / "tokenizer.json", tokeniser.text)
+        write_text(run.out / "tokenizer.json", tokeniser.text)
     else:
-        write_json(out / "tokenizer.json", {"words": tokeniser.words})
-    _write_history(out / "history.csv", task)
-    timing = {"seconds": round(outcome.seconds, 1), "threads": threads, "device": device, "resumed": outcome.resumed_from > 0}
-    write_json(out / "timing.json", timing)
-    settings = {
-        "key": key,
-        "seed": seed,
-        **job,
+        write_json(run.out / "tokenizer.json", {"words": tokeniser.words})
+    _write_history(run.out / "history.csv", task)
+    more = {
         "backbone_sample": bool(job["backbone"]) and (sources / job["backbone"]["name"] / "tiny-backbone.json").exists(),
         "config": None if job["backbone"] is None else model.backbone.config,
         "trained_on": {"pairs": len(pairs), "sentences": len(pairs.texts), "truncated": texts.table.truncated, "dev_pairs": len(dev)},
         "parameters": sum(one.numel() for one in model.parameters() if one.requires_grad),
-        "steps": outcome.steps,
         "best_step": chosen,
         "validation": float(np.nanmax(task.curve.numpy())),
         "weights_sha256": sha256,
-        **(record or {}),
     }
-    write_json(out / "settings.json", settings)
-    checkpoints.clear()
-    shutil.rmtree(best, ignore_errors=True)
+    settings = run.finish(job, outcome, more)
+    shutil.rmtree(run.best, ignore_errors=True)
     return settings
 
 

@@ -88,16 +88,24 @@ class BackboneUse(Strict):
     mpnet_as: BackboneName = Field("all-mpnet-base-v2", description="a smaller backbone may stand in for MPNet, and provenance says so")
 
 
+class NliWays(Strict):
+    """What the 2-way or the 3-way model of a row has to itself. Its points on the learning curve, and the λ table, do not share it."""
+
+    training: SomeNliTraining = SomeNliTraining()
+    pairs: Annotated[int, Field(ge=1)] | Literal["all"] | None = None
+
+
 class NliRow(Strict):
     """What a layer says for one row: settings, and how many pairs it is trained, chosen and judged on."""
 
     training: SomeNliTraining = SomeNliTraining()
     pairs: int | None = Field(None, ge=1)
-    pairs_3way: int | None = Field(None, ge=1, description="another number of training pairs for the 3-way model")
     dev_pairs: int | None = Field(None, ge=1)
     test_pairs: int | None = Field(None, ge=1)
     neutral_width: int | None = Field(None, ge=8, description="subspaces, 3-way: a smaller neutral net")
     hidden: int | None = Field(None, ge=1, description="order embeddings: a smaller GRU")
+    two: NliWays = Field(NliWays(), description="2-way only")
+    three: NliWays = Field(NliWays(), description="3-way only")
 
 
 class NliScale(Strict):
@@ -172,7 +180,8 @@ class Snli(Strict):
         if ways not in WAYS:
             raise UserError(f"SNLI is decided 2-way or 3-way, not {ways}-way.")
         published, ours = self.rows.get(base, NliRow()), budget.rows.get(base, NliRow())
-        layers = [published.training, budget.all, ours.training] + ([budget.sweep.training] if lam is not None else [])
+        own = NliWays() if lam is not None or count else ours.two if ways == 2 else ours.three
+        layers = [published.training, budget.all, ours.training, own.training] + ([budget.sweep.training] if lam is not None else [])
         merged = self.training.model_dump()
         for layer in layers:
             merged |= layer.model_dump(exclude_none=True)
@@ -190,9 +199,9 @@ class Snli(Strict):
             used = budget.backbone.mpnet_as if wanted == "all-mpnet-base-v2" else wanted
             backbone = {"name": used, "wanted": wanted, "layers": budget.backbone.layers, "frozen": budget.backbone.frozen}
             backbone["dropout"] = merged["dropout"]
-        pairs = (ours.pairs_3way if ways == 3 else None) or ours.pairs or budget.pairs
-        if lam is not None:
-            pairs = budget.sweep.pairs or pairs
+        pairs = (budget.sweep.pairs if lam is not None else None) or own.pairs or ours.pairs or budget.pairs
+        if pairs == "all":
+            pairs = None
         if count:
             pairs = int(count)
         return {

@@ -12,11 +12,14 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from subspaces.errors import UserError
 from subspaces.files import read_json, sha256_file
 from subspaces.keys import Recipe
 from subspaces.training.checkpoint import Checkpoints
+from subspaces.training.loop import Progress
+from subspaces.training.run import Run
 
 
 class JobCheckpoints(Checkpoints):
@@ -58,3 +61,13 @@ class JobCheckpoints(Checkpoints):
         for path in sorted(here.glob("[!.]*"), key=lambda path: path.name == "settings.json"):
             (there / path.name).unlink(missing_ok=True)
             os.link(path, there / path.name)
+
+
+def open_run(
+    recipe: Recipe, often: Any, progress: Progress, seed: int, threads: int, record: dict[str, Any], device: str = "cpu"
+) -> Run | None:
+    """The run of a job of the graph, or None where an earlier attempt had finished it. `often`: `checkpoint` of the parameters."""
+    checkpoints = JobCheckpoints(recipe, progress.say)
+    if checkpoints.take_back():
+        return None
+    return Run(checkpoints.model, recipe.key, checkpoints, progress, seed, threads, device, often.seconds, often.epochs, record)

@@ -36,7 +36,7 @@ def wordnet_build(pos: str) -> None:
 def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Train one row of Table 2; a killed run goes on from its checkpoint."""
     from subspaces.files import read_json
-    from subspaces.training.job import JobCheckpoints
+    from subspaces.training.job import open_run
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.fit import fit_reconstruction, graph_of
 
@@ -46,25 +46,13 @@ def reconstruction_train(row: str, pos: str, seed: int, threads: Threads = 1, de
     data = read_json(recipes.hierarchy(pos).output)
     graph = graph_of(job, Path(f"data/wordnet/{pos}.npz"), data["sample"])
     progress = ConsoleProgress(f"{row} {pos} seed {seed}", "edges", min(job["training"]["batch"], len(graph.ancestors)))
-    checkpoints = JobCheckpoints(recipe, progress.say)
-    if checkpoints.take_back():
+    record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "instance_hypernyms")}}
+    where = device_for(recipes, job["model"]["geometry"], device)
+    run = open_run(recipe, recipes.params.checkpoint, progress, seed, threads, record, where)
+    if run is None:
         return
-    checkpoint = recipes.params.checkpoint
-    settings = fit_reconstruction(
-        job,
-        seed,
-        graph,
-        Path(recipe.output).parent,
-        recipe.key,
-        checkpoints,
-        progress,
-        threads,
-        checkpoint.seconds,
-        checkpoint.epochs,
-        {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "instance_hypernyms")}},
-        device_for(recipes, job["model"]["geometry"], device),
-    )
-    progress.say(f"{settings['steps']:,} steps done, weights in {Path(recipe.output).parent}")
+    settings = fit_reconstruction(job, graph, run)
+    progress.say(f"{settings['steps']:,} steps done, weights in {run.out}")
 
 
 @reconstruction_app.command("evaluate")
@@ -151,7 +139,7 @@ def _original_fifty() -> Path | None:
 def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device: Device = None) -> None:
     """Train one row of Table 4 at one coverage and freeze its threshold on validation; a killed run goes on from its checkpoint."""
     from subspaces.files import read_json
-    from subspaces.training.job import JobCheckpoints
+    from subspaces.training.job import open_run
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.link_fit import fit_link_prediction
     from subspaces.wordnet.splits import Split
@@ -161,24 +149,12 @@ def link_train(row: str, coverage: int, seed: int, threads: Threads = 1, device:
     data = read_json(recipes.split(coverage).output)
     split = Split.load(Path(f"data/link_prediction/{coverage}.npz"))
     progress = ConsoleProgress(f"{row} {coverage} % seed {seed}", "edges", min(job["training"]["batch"], len(split.train)))
-    checkpoints = JobCheckpoints(recipe, progress.say)
-    if checkpoints.take_back():
+    record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "train_origin")}}
+    where = device_for(recipes, job["model"]["geometry"], device)
+    run = open_run(recipe, recipes.params.checkpoint, progress, seed, threads, record, where)
+    if run is None:
         return
-    checkpoint = recipes.params.checkpoint
-    settings = fit_link_prediction(
-        job,
-        seed,
-        split,
-        Path(recipe.output).parent,
-        recipe.key,
-        checkpoints,
-        progress,
-        threads,
-        checkpoint.seconds,
-        checkpoint.epochs,
-        {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "train_origin")}},
-        device_for(recipes, job["model"]["geometry"], device),
-    )
+    settings = fit_link_prediction(job, split, run)
     valid = settings["decision"]["validation"]
     progress.say(f"best epoch {settings['best_epoch']}: validation AUPRC {valid['auprc']:.2f} %, F1 {valid['f1']:.2f} %")
 
@@ -208,7 +184,7 @@ def link_evaluate(row: str, coverage: int, seed: int, threads: Threads = 1, devi
 def hyperlex_train(seed: int, threads: Threads = 1) -> None:
     """Train the Gaussians of Table 3 on the noun closure; the other rows are models of reconstruction."""
     from subspaces.files import read_json
-    from subspaces.training.job import JobCheckpoints
+    from subspaces.training.job import open_run
     from subspaces.training.progress import ConsoleProgress
     from subspaces.wordnet.fit import graph_of
     from subspaces.wordnet.hyperlex_evaluate import closure_split
@@ -219,23 +195,10 @@ def hyperlex_train(seed: int, threads: Threads = 1) -> None:
     data = read_json(recipes.hierarchy("nouns").output)
     split = closure_split(graph_of(job, Path("data/wordnet/nouns.npz"), data["sample"]))
     progress = ConsoleProgress(f"gaussian-50 seed {seed}", "edges", min(job["training"]["batch"], len(split.train)))
-    checkpoints = JobCheckpoints(recipe, progress.say)
-    if checkpoints.take_back():
-        return
-    checkpoint = recipes.params.checkpoint
-    fit_link_prediction(
-        job,
-        seed,
-        split,
-        Path(recipe.output).parent,
-        recipe.key,
-        checkpoints,
-        progress,
-        threads,
-        checkpoint.seconds,
-        checkpoint.epochs,
-        {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source")}},
-    )
+    record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source")}}
+    run = open_run(recipe, recipes.params.checkpoint, progress, seed, threads, record)
+    if run is not None:
+        fit_link_prediction(job, split, run)
 
 
 @hyperlex_app.command("evaluate")

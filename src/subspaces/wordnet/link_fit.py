@@ -9,9 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from subspaces.files import atomic_file, write_json
-from subspaces.training.checkpoint import Checkpoints, write_tensors
-from subspaces.training.loop import Outcome, Progress, set_threads, train
+from subspaces.files import atomic_file
+from subspaces.training.loop import Outcome
+from subspaces.training.run import Run
 from subspaces.wordnet.entailment.base import Entailment, entailment_options, make_entailment
 from subspaces.wordnet.link_prediction import LinkPrediction, decision_scores
 from subspaces.wordnet.splits import Split
@@ -40,57 +40,28 @@ def decide(geometry: Entailment, split: Split, scan: str) -> dict[str, Any]:
     return {"threshold": threshold, "scan": scan, "tuned": tuned, "validation": valid}
 
 
-def fit_link_prediction(
-    job: dict[str, Any],
-    seed: int,
-    split: Split,
-    out: Path,
-    key: str,
-    checkpoints: Checkpoints,
-    progress: Progress,
-    threads: int = 1,
-    checkpoint_seconds: float = 600.0,
-    checkpoint_epochs: int = 0,
-    record: dict[str, Any] | None = None,
-    device: str = "cpu",
-) -> dict[str, Any]:
+def fit_link_prediction(job: dict[str, Any], split: Split, run: Run) -> dict[str, Any]:
     """Train to the end, resuming where a killed run was; returns what went into settings.json.
 
     A split without validation edges keeps the last epoch and freezes no decision.
     """
-    set_threads(threads)
-    geometry = entailment_of(job, len(split.names), device)
-    best = checkpoints.folder.with_name(checkpoints.folder.name + ".best") if len(split.valid) else None
+    run.begin()
+    geometry = entailment_of(job, len(split.names), run.device)
+    best = run.best if len(split.valid) else None
     task = LinkPrediction(split, geometry, job["training"], best)
-    outcome = train(
-        task,
-        epochs=job["training"]["epochs"],
-        seed=seed,
-        checkpoints=checkpoints,
-        progress=progress,
-        checkpoint_seconds=checkpoint_seconds,
-        checkpoint_epochs=checkpoint_epochs,
-    )
+    outcome = run.train(task, job["training"]["epochs"])
     task.validate(job["training"]["epochs"] - 1)
     chosen = task.take_best()
     geometry.begin_phase("main")
-    sha256 = write_tensors(out / "weights.safetensors", geometry.weights())
-    _write_history(out / "history.csv", outcome, task)
-    timing = {"seconds": round(outcome.seconds, 1), "threads": threads, "device": device, "resumed": outcome.resumed_from > 0}
-    write_json(out / "timing.json", timing)
-    settings = {
-        "key": key,
-        "seed": seed,
-        **job,
+    sha256 = run.write_weights(geometry.weights())
+    _write_history(run.out / "history.csv", outcome, task)
+    more = {
         "split": split.counts() | {"coverage": split.coverage, "train_origin": split.train_origin},
-        "steps": outcome.steps,
         "best_epoch": chosen,
         "decision": decide(geometry, split, job["threshold"]) if best is not None else None,
         "weights_sha256": sha256,
-        **(record or {}),
     }
-    write_json(out / "settings.json", settings)
-    checkpoints.clear()
+    settings = run.finish(job, outcome, more)
     if best is not None:
         shutil.rmtree(best, ignore_errors=True)
     return settings

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from subspaces.projector import complement, gradient, projector_of
-from subspaces.training.adam import LazyAdam, slice_width
+from subspaces.projector import gradient
+from subspaces.training.adam import slice_width
 from subspaces.wordnet.entailment.base import Entailment
+from subspaces.wordnet.subspace_table import SubspaceTable
 
-_WIDE = 4  # slices of the optimiser that are inverted together
 _EMPTY = 1e-6  # traces below this are rounding: the zero subspace lies in everything, and in nothing
 _SOME = 256  # pairs whose half-vectors are gathered together
 
@@ -48,44 +48,11 @@ class _Pairs:
         self.cells = hub * count + met_by  # where such a pair stands in the matrix hubs × everyone
 
 
-class SubspaceEntailment(Entailment):
+class SubspaceEntailment(SubspaceTable, Entailment):
     name = "subspace"
-    options = frozenset({"vectors", "lam", "start"})
-
-    def __init__(self, nodes: int, dim: int, vectors: int = 0, lam: float = 0.2, start: float = 1e-4, device: torch.device | str = "cpu"):
-        super().__init__(nodes, dim, device)
-        self.vectors, self.lam, self.start = vectors or dim, lam, start
-        self.X = torch.zeros(nodes, dim, self.vectors, device=self.device)
-        self.optimiser: LazyAdam | None = None
-        above = torch.triu_indices(dim, dim, device=self.device)
-        self._upper = above[0] * dim + above[1]  # from a flat matrix to its half-vector, and back by _full
-        self._identity = (above[0] == above[1]).to(self.X.dtype)  # as a half-vector
-        self._weight = 2.0 - self._identity
-        place = torch.empty(dim, dim, dtype=torch.int64, device=self.device)
-        place[above[0], above[1]] = place[above[1], above[0]] = torch.arange(len(self._upper), device=self.device)
-        self._full = place.flatten()
-
-    def initialise(self, generator: Generator) -> None:
-        for some in self.X.split(max(1, (1 << 28) // self.X[0].numel())):
-            some.copy_(torch.empty(some.shape).normal_(0.0, self.start, generator=generator))
-        if self.optimiser is not None:
-            self.optimiser.reset()
-
-    def state(self) -> dict[str, Tensor]:
-        if self.optimiser is None:  # an evaluation never needs the moments, which are twice the weights
-            self.optimiser = LazyAdam(self.X)
-        return super().state()
-
-    def weights(self) -> dict[str, Tensor]:
-        return {"X": self.X}
 
     def open(self, rows: Tensor) -> _Opened:
-        width = _WIDE * slice_width(self.X)
-        K, half = self.X.new_empty(len(rows), self.dim, self.dim), self.X.new_empty(len(rows), len(self._upper))
-        for some, into, out in zip(rows.split(width), K.split(width), half.split(width), strict=True):
-            complement(self.X.index_select(0, some), self.lam, out=into)
-            torch.index_select(into.flatten(1), 1, self._upper, out=out)
-            torch.sub(self._identity, out, out=out)  # P = I − K
+        K, half = self.open_halves(rows)
         return _Opened(rows, K, half, (half @ self._identity).clamp_min(_EMPTY))
 
     def scores(self, opened: _Opened, children: Tensor, parents: Tensor) -> Tensor:
@@ -119,10 +86,6 @@ class SubspaceEntailment(Entailment):
 
         self.optimiser.step_in_parts(gradients(), lr)
 
-    def projectors(self, rows: slice | Tensor) -> Tensor:
-        """(m, d, d) soft projectors of some nodes."""
-        return projector_of(complement(self.X[rows], self.lam))
-
     def halves(self, rows: Tensor, block: int = 2048) -> Tensor:
         """Half-vectors (m, d(d+1)/2) with √2 off the diagonal, whose inner products are traces (PROTOCOL §1)."""
         out = self.X.new_empty(len(rows), len(self._upper))
@@ -142,7 +105,3 @@ class SubspaceEntailment(Entailment):
         for some in torch.argsort(one, stable=True).split(block):
             result[some] = (half[one[some]] * half[other[some]]).sum(-1) / trace[one[some]]
         return result
-
-    def generality(self, block: int = 4096) -> Tensor:
-        starts = range(0, self.nodes, block)
-        return torch.cat([self.projectors(slice(s, s + block)).diagonal(dim1=-2, dim2=-1).sum(-1) for s in starts])

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from subspaces.projector import complement, gradient, projector_of
-from subspaces.training.adam import LazyAdam, slice_width
+from subspaces.projector import gradient
+from subspaces.training.adam import slice_width
 from subspaces.wordnet.geometries.base import Geometry
+from subspaces.wordnet.subspace_table import SubspaceTable
 
 _FEW = 4  # anchors whose candidates are gathered together: they stay in the cache
-_WIDE = 4  # slices of the optimiser that are inverted together: the many small products of an inverse want more matrices than that
 
 
 @dataclass
@@ -23,45 +23,11 @@ class _Opened:
     half: Tensor  # (M, d(d+1)/2) upper triangles of the projectors
 
 
-class SubspaceGeometry(Geometry):
+class SubspaceGeometry(SubspaceTable, Geometry):
     name = "subspace"
-    options = frozenset({"vectors", "lam", "start"})
-
-    def __init__(self, nodes: int, dim: int, vectors: int = 0, lam: float = 0.2, start: float = 1e-4, device: torch.device | str = "cpu"):
-        super().__init__(nodes, dim, device)
-        self.vectors, self.lam, self.start = vectors or dim, lam, start
-        self.X = torch.zeros(nodes, dim, self.vectors, device=self.device)
-        self.optimiser: LazyAdam | None = None
-        above = torch.triu_indices(dim, dim, device=self.device)
-        self._upper = above[0] * dim + above[1]  # from a flat matrix to its half-vector, and back by _full
-        self._identity = (above[0] == above[1]).to(self.X.dtype)  # as a half-vector
-        self._weight = 2.0 - self._identity
-        place = torch.empty(dim, dim, dtype=torch.int64, device=self.device)
-        place[above[0], above[1]] = place[above[1], above[0]] = torch.arange(len(self._upper), device=self.device)
-        self._full = place.flatten()
-
-    def initialise(self, generator: Generator) -> None:
-        for some in self.X.split(max(1, (1 << 28) // self.X[0].numel())):
-            some.copy_(torch.empty(some.shape).normal_(0.0, self.start, generator=generator))
-        if self.optimiser is not None:
-            self.optimiser.reset()
-
-    def state(self) -> dict[str, Tensor]:
-        if self.optimiser is None:  # an evaluation never needs the moments, which are twice the weights
-            self.optimiser = LazyAdam(self.X)
-        return super().state()
-
-    def weights(self) -> dict[str, Tensor]:
-        return {"X": self.X}
 
     def open(self, rows: Tensor) -> _Opened:
-        width = _WIDE * slice_width(self.X)
-        K, half = self.X.new_empty(len(rows), self.dim, self.dim), self.X.new_empty(len(rows), len(self._upper))
-        for some, into, out in zip(rows.split(width), K.split(width), half.split(width), strict=True):
-            complement(self.X.index_select(0, some), self.lam, out=into)
-            torch.index_select(into.flatten(1), 1, self._upper, out=out)
-            torch.sub(self._identity, out, out=out)  # P = I − K
-        return _Opened(rows, K, half)
+        return _Opened(rows, *self.open_halves(rows))
 
     def scores(self, opened: _Opened, anchors: Tensor, candidates: Tensor | None) -> Tensor:
         left = opened.half.index_select(0, anchors).mul_(self._weight)
@@ -99,10 +65,6 @@ class SubspaceGeometry(Geometry):
 
         self.optimiser.step_in_parts(gradients(), lr)
 
-    def projectors(self, rows: slice | Tensor) -> Tensor:
-        """(m, d, d) soft projectors of some nodes."""
-        return projector_of(complement(self.X[rows], self.lam))
-
     def features(self, rows: slice) -> Tensor:
         """Half-vectors (m, d(d+1)/2), √2 off the diagonal: the same inner products from half the numbers (PROTOCOL §1)."""
         P = self.projectors(rows)
@@ -112,10 +74,6 @@ class SubspaceGeometry(Geometry):
 
     def score_block(self, sources: Tensor, everyone: Tensor) -> Tensor:
         return sources @ everyone.T
-
-    def generality(self, block: int = 4096) -> Tensor:
-        starts = range(0, self.nodes, block)
-        return torch.cat([self.projectors(slice(s, s + block)).diagonal(dim1=-2, dim2=-1).sum(-1) for s in starts])
 
 
 def _slices(pairs: Tensor, width: int) -> Iterator[Tensor]:
