@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from subspaces.composition.scoring_commands import app as composition_app
-from subspaces.context import choose, project, recipes_here
-from subspaces.errors import UserError
+from subspaces.context import choose, in_project, project, recipes_here
+from subspaces.errors import DamagedModel, UserError
 from subspaces.hierarchy.commands import app as hierarchy_app
 from subspaces.nli.commands import app as snli_app
 from subspaces.retrieval import commands as retrieval_commands
@@ -276,11 +276,23 @@ def warm(command: Annotated[list[str], typer.Argument(help="What to run, after -
     sys.exit(run_warm(command))
 
 
+def _set_aside(error: UserError) -> str | None:
+    """A damaged model that the workflow can make again is moved out of the way; what is somebody's own is left where it is."""
+    if not isinstance(error, DamagedModel) or not in_project():
+        return None
+    if error.folder.as_posix() not in {Path(one.output).parent.as_posix() for one in recipes_here().everything()}:
+        return None
+    from subspaces.training.job import set_aside
+
+    weights, place = error.folder / "weights.safetensors", set_aside(error.folder)
+    return f"{weights} is damaged or missing. The folder is now {place}; the same command again trains the model anew."
+
+
 def main() -> None:
     try:
         app()
     except UserError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error: {_set_aside(error) or error}", fg=typer.colors.RED, err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("stopped; the next run goes on from the last checkpoint", err=True)

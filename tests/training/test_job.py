@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from subspaces import cli
 from subspaces.files import sha256_file
 from subspaces.keys import Recipe
 from subspaces.training.job import JobCheckpoints
+from subspaces.training.record import read_settings
 
 RECIPE = Recipe("models/table/row/seed-0/settings.json", {"epochs": 2})
 MODEL = Path(RECIPE.output).parent
@@ -52,3 +55,18 @@ def test_nothing_is_kept_after_the_evaluation_or_outside_slurm(checkpoints, monk
     monkeypatch.delenv("SLURM_JOB_ID")
     checkpoints.clear()
     assert not checkpoints.finished.exists()
+
+
+def test_a_damaged_model_of_the_graph_is_set_aside_and_somebodys_own_is_not(checkpoints, monkeypatch, capsys):
+    own, graphs = Path("mine/seed-0"), MODEL
+    shutil.copytree(MODEL, own)
+    monkeypatch.setattr(cli, "in_project", lambda: True)
+    monkeypatch.setattr(cli, "recipes_here", lambda: SimpleNamespace(everything=lambda: [RECIPE]))
+    for folder, told in ((own, "copy mine/seed-0 again"), (graphs, "the same command again trains the model anew")):
+        (folder / "weights.safetensors").write_bytes(b"other")
+        monkeypatch.setattr(cli, "app", lambda folder=folder: read_settings(folder))
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert told in capsys.readouterr().err
+    assert own.exists() and not graphs.exists()
+    assert Path("checkpoints/table/row/seed-0.damaged/weights.safetensors").read_bytes() == b"other"

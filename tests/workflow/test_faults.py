@@ -138,7 +138,7 @@ def test_two_runs_in_one_folder_do_not_touch_the_same_files(untrained):
     assert not list(untrained.folder.glob("models/**/.*.part"))
 
 
-def test_damaged_weights_are_refused_with_the_way_to_rebuild_them(twin):
+def test_damaged_weights_are_refused_and_the_next_run_makes_them_again(twin):
     models = ("reconstruction/lorentz-10/verbs/seed-0", "link_prediction/cones-10/0/seed-0", "snli/minilm-mlp-diff/2way/seed-0")
     evaluations = [f"results/evaluations/{model}.json" for model in models]
     weights = [twin.folder / f"models/{model}/weights.safetensors" for model in models]
@@ -153,12 +153,11 @@ def test_damaged_weights_are_refused_with_the_way_to_rebuild_them(twin):
     refused = twin.run(*command, check=False)
     assert refused.returncode
     assert "Traceback" not in refused.stderr
-    told = dict(re.findall(r"error: (\S+) is damaged or missing: delete (\S+) and", refused.stderr))
-    assert told == {f"models/{model}/weights.safetensors": f"models/{model}" for model in models}
+    told = dict(re.findall(r"error: (\S+) is damaged or missing. The folder is now (\S+); the same command again", refused.stderr))
+    assert told == {f"models/{model}/weights.safetensors": f"checkpoints/{model}.damaged" for model in models}
     assert not any((twin.folder / name).exists() for name in evaluations)
+    assert all((twin.folder / place / "weights.safetensors").exists() for place in told.values()), "nothing is lost"
 
-    for folder in told.values():
-        shutil.rmtree(twin.folder / folder)
     assert outputs_made(twin.run(*command)) == {*told, *evaluations}
     assert {path: path.read_bytes() for path in weights} == sound
     assert {name: read_json(twin.folder / name)["metrics"] for name in evaluations} == measured

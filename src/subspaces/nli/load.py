@@ -12,12 +12,12 @@ from safetensors import safe_open
 from torch import Tensor
 
 from subspaces.errors import UserError
-from subspaces.files import read_json, sha256_file
 from subspaces.nli.backbone import Backbone
 from subspaces.nli.pair_model import CLASSES, PairModel, make_model
 from subspaces.nli.task import Texts
 from subspaces.nli.texts import TokenTable
 from subspaces.nli.tokenisers import saved_tokeniser
+from subspaces.training.record import read_settings
 
 
 class TextModel:
@@ -64,10 +64,7 @@ class TextModel:
 def load_text_model(folder: Path, sources: Path = Path("data/sources"), device: str = "cpu") -> TextModel:
     """The model of one folder; damaged weights are refused. Parts of the backbone that were not trained are read from its source."""
     folder = Path(folder)
-    settings = read_json(folder / "settings.json")
-    weights = folder / "weights.safetensors"
-    if not weights.exists() or sha256_file(weights) != settings["weights_sha256"]:
-        raise UserError(f"{weights} is damaged or missing: delete {folder} and train again (same command).")
+    settings, weights = read_settings(folder), folder / "weights.safetensors"
     backbone, chosen = None, settings["backbone"]
     if chosen and chosen["frozen"]:
         backbone = Backbone.from_folder(sources / chosen["name"], chosen["layers"], chosen["frozen"], 0.0)

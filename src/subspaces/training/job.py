@@ -63,6 +63,15 @@ class JobCheckpoints(Checkpoints):
             os.link(path, there / path.name)
 
 
+def set_aside(model: Path) -> Path:
+    """Move a damaged model out of the graph's sight: the next run makes it again, and nothing is lost. Returns where it went."""
+    place = Path("checkpoints", *model.parts[1:-1], f"{model.name}.damaged")
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(model, place)
+    return place
+
+
 def open_run(
     recipe: Recipe, often: Any, progress: Progress, seed: int, threads: int, record: dict[str, Any], device: str = "cpu"
 ) -> Run | None:

@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from subspaces.errors import UserError
+from subspaces.errors import DamagedModel
 from subspaces.files import read_json, sha256_file, write_json
 
 
@@ -21,7 +21,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     settings = read_json(folder / "settings.json")
     weights = folder / "weights.safetensors"
     if not weights.exists() or sha256_file(weights) != settings["weights_sha256"]:
-        raise UserError(f"{weights} is damaged or missing: delete {folder} and train again (same command).")
+        raise DamagedModel(folder)
     return settings
 
 
