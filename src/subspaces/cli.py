@@ -246,6 +246,15 @@ def restore_results() -> None:
     restore(recipes_here().everything(), Path(), typer.echo)
 
 
+@app.command("lock")
+def lock_results() -> None:
+    """Let DVC remember what was made with Snakemake: dvc.lock, for every stage whose files are here and current."""
+    from subspaces.lock import lock
+
+    kept, left = lock(recipes_here().everything(), Path())
+    typer.echo("\n".join([*(f"left as it was: {stage} ({reason})" for stage, reason in left.items()), f"{len(kept)} stages remembered"]))
+
+
 @app.command("adopt")
 def adopt_results(
     reason: Annotated[str, typer.Option(help="Why the results stay the same; kept beside each of them.")],

@@ -24,8 +24,9 @@ _SOURCES = "data/sources/"
 def restore(recipes: list[Recipe], folder: Path, say: Callable[[str], None]) -> None:
     """`dvc pull`, then require a clean `dvc status` and current keys."""
     say("pulling from the DVC remote")
-    _dvc(folder, "pull", problem="the artefacts could not be pulled")
-    changed = json.loads(_dvc(folder, "status", "--json", problem="DVC cannot compare its files") or "{}")
+    advice = "Is a remote set (`dvc remote add -d NAME PLACE`), and was it pushed to (`dvc push`)?"
+    run_dvc(folder, "pull", problem="the artefacts could not be pulled", advice=advice)
+    changed = json.loads(run_dvc(folder, "status", "--json", problem="DVC cannot compare its files") or "{}")
     if changed:
         names = ", ".join(list(changed)[:_SHOWN])
         raise UserError(
@@ -60,7 +61,8 @@ def _fetch_samples(recipes: list[Recipe], folder: Path) -> list[Recipe]:
     return recipes_here().everything()
 
 
-def _dvc(folder: Path, *words: str, problem: str) -> str:
+def run_dvc(folder: Path, *words: str, problem: str, advice: str = "") -> str:
+    """What `dvc …` prints; where it fails: the problem, the reason and what to do, in words."""
     program = shutil.which("dvc") or str(Path(sys.executable).parent / "dvc")
     try:
         done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, check=False)
@@ -69,5 +71,5 @@ def _dvc(folder: Path, *words: str, problem: str) -> str:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
         reason = lines[0].removeprefix("ERROR: ").rstrip(".:") if lines else "no reason given"
-        raise UserError(f"{problem}: {reason}. Is a remote set (`dvc remote add -d NAME PLACE`), and was it pushed to (`dvc push`)?")
+        raise UserError(f"{problem}: {reason}. {advice}".rstrip())
     return done.stdout.strip()

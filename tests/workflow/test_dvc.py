@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+
 import pytest
 import yaml
 
@@ -11,6 +14,8 @@ from subspaces.recipes import Recipes
 from tests.workflow.conftest import ROOT, Project, stages_run
 
 pytestmark = pytest.mark.lifecycle
+
+GIT = ("results/", "figures/")
 
 
 def stages_of(project: Project) -> dict[str, dict]:
@@ -44,6 +49,29 @@ def test_a_stage_asks_snakemake_for_its_own_outputs_and_all_outputs_have_a_stage
     covered = tuple(out for stage in stages_of(repo).values() for out in outs_of(stage))
     made = [path for top in ("models", "results", "figures") for path in repo.folder.glob(f"{top}/**/*") if path.is_file()]
     assert [path for path in made if not path.relative_to(repo.folder).as_posix().startswith(covered)] == []
+
+
+def test_dvc_lock_speaks_of_the_committed_numbers_tables_and_figures():
+    """Of stages whose outputs live in git; the others name bytes that only their maker has."""
+    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+    locked = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"]
+    assert {name for name in stages if name.startswith(("table_", "figure_", "page"))} <= locked.keys(), "run `subspaces lock`"
+    for name, entry in locked.items():
+        kept = {one["path"]: one["md5"] for one in entry["outs"] if (ROOT / one["path"]).is_file() and one["path"].startswith(GIT)}
+        assert {path: hashlib.md5((ROOT / path).read_bytes()).hexdigest() for path in kept} == kept, f"{name}: run `subspaces lock`"
+
+
+def test_lock_remembers_what_is_whole_and_says_what_is_not(twin):
+    twin.run("git", "init", "-q")
+    shutil.rmtree(twin.folder / "models/snli")
+    (twin.folder / "figures/overview.png").write_bytes(b"made by somebody else")
+    said = twin.run("subspaces", "lock").stdout
+    assert "left as it was: snli_models (models/snli is not here)" in said
+    assert "left as it was: figure_overview (figures/overview.png is not current)" in said
+    locked = yaml.safe_load((twin.folder / "dvc.lock").read_text())["stages"].keys()
+    assert {"wordnet_data", "reconstruction_models", "table_snli", "page"} <= locked
+    assert locked.isdisjoint({"snli_models", "snli_evaluations", "figure_overview"})
+    assert stages_run(twin.run("dvc", "repro", "--single-item", "table_snli").stdout) == set()
 
 
 def test_models_are_cached_and_numbers_live_in_git(repo):
