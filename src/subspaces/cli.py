@@ -103,7 +103,9 @@ def paper_bounds() -> None:
 
 @paper_app.command("table")
 def paper_table(name: str) -> None:
-    """Make results/tables/NAME.tex and .md from number files."""
+    """Make results/tables/NAME.tex and .md from number files, or from evaluations where it is one of our own."""
+    from subspaces.recipes import EXTRA_TABLES
+
     recipes = recipes_here()
     recipe = recipes.any_table(name)
     tex = Path(recipe.output)
@@ -114,6 +116,10 @@ def paper_table(name: str) -> None:
         rows = [BoundRow(**row) for row in read_json(recipe.inputs[0].output)["rows"]]
         write_text(tex.with_suffix(".md"), f"<!-- key:{recipe.key} -->\n" + soft_projectors_table(rows, "md"))
         write_text(tex, f"% key:{recipe.key}\n" + soft_projectors_table(rows, "tex"))
+    elif name in EXTRA_TABLES:
+        from subspaces.paper.extras import write_extra
+
+        write_extra(name, [Path(one.output) for one in recipe.inputs], tex, recipe.key)
     else:
         from subspaces.paper.tables import write_table
 

@@ -49,9 +49,14 @@ def test_a_source_is_one_row(project):
     assert "1 files from mirror" in project.run("subspaces", "fetch", "colours").stdout
 
 
-def test_the_table_that_is_the_example_is_where_it_says():
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## Add a table\n")[1]
-    for path in re.findall(r"\]\((\S+?)\)", text):
-        assert (ROOT / path).is_file(), path
-    rules = (ROOT / "workflow/rules/composition.smk").read_text()
-    assert "rule write_composition_extra:" in rules and "composition_extra" in (ROOT / "dvc.yaml").read_text()
+def test_a_table_is_a_function_and_a_line(project):
+    section = follow(project, "Add a table")
+    (commands,) = re.findall(r"<!-- commands -->\n```\n(.*?)```", section, re.DOTALL)
+    for command in commands.strip().splitlines():
+        project.run("bash", "-c", command)
+    table = (project.folder / "results/tables/bounds_cases.md").read_text(encoding="utf-8")
+    assert "| Projector |" in table and "<!-- key:" in table
+    assert (project.folder / "results/tables/bounds_cases.tex").exists()
+    assert "table_bounds_cases:" in (project.folder / "dvc.yaml").read_text()
+    for path in ("src/subspaces/paper/extras.py", "src/subspaces/recipes/paper.py"):
+        project.run("ruff", "check", path)

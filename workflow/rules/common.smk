@@ -11,7 +11,7 @@ from subspaces.paper import registry
 from subspaces.paper.layouts import LAYOUTS
 from subspaces.paper.page.captions import KNOWN
 from subspaces.params import COVERAGES, POS, load_params
-from subspaces.recipes import FIGURES, Recipes
+from subspaces.recipes import EXTRA_TABLES, FIGURES, Recipes
 from subspaces.sources.registry import SOURCES
 
 PARAMS_FILE = Path(workflow.basedir) / "params.yaml"

@@ -6,6 +6,7 @@ localrules:
     write_table,
     check_bounds,
     write_bounds_table,
+    write_extra_table,
     draw_figure,
     write_page,
 
@@ -88,6 +89,25 @@ rule write_bounds_table:
         scale=PARAMS.scale,
     shell:
         "subspaces --scale {params.scale} paper table soft_projectors > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
+rule write_extra_table:
+    input:
+        key=lambda wildcards: stamp(RECIPES.extra_table(wildcards.extra)),
+        evaluations=lambda wildcards: made_from(RECIPES.extra_table(wildcards.extra)),
+    output:
+        tex="results/tables/{extra}.tex",
+        md="results/tables/{extra}.md",
+    log:
+        "logs/tables/{extra}.log",
+    wildcard_constraints:
+        extra="|".join(EXTRA_TABLES),
+    conda:
+        "../../environment.yml"
+    params:
+        scale=PARAMS.scale,
+    shell:
+        "subspaces --scale {params.scale} paper table {wildcards.extra} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
 
 rule draw_figure:

@@ -74,14 +74,14 @@ def _markdown_cell(one: dict[str, Any] | None, digits: int) -> str:
 
 
 def _latex(name: str, layout: Layout, cells: dict, numbers: list[dict[str, Any]], key: str) -> str:
-    heads = [_escape(label).replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$") for label in layout.columns.values()]
+    heads = [escape(label).replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$") for label in layout.columns.values()]
     lines = [
         f"% key:{key}",
         "% needs booktabs; the paper's values stand in brackets",
         r"\begin{table}[t]",
         r"  \centering",
         r"  \small",
-        rf"  \caption{{{_escape(layout.caption)}. Paper's values in brackets. {_escape(note(numbers)).capitalize()}.}}",
+        rf"  \caption{{{escape(layout.caption)}. Paper's values in brackets. {escape(note(numbers)).capitalize()}.}}",
         rf"  \label{{tab:{name}}}",
         rf"  \begin{{tabular}}{{l{'c' * len(heads)}}}",
         r"    \toprule",
@@ -103,6 +103,7 @@ def _latex_cell(one: dict[str, Any] | None, digits: int) -> str:
     return rf"{ours} {{\scriptsize[${paper}$]}}"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Ordinary text as LaTeX."""
     text = re.sub(r"([&%#_])", r"\\\1", text)
     return text.replace("ρ", r"$\rho$").replace("λ", r"$\lambda$").replace("×", r"$\times$").replace("—", "--")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.recipes.paper import FIGURES, OWN_TABLES, PaperRecipes
+from subspaces.recipes.paper import EXTRA_TABLES, FIGURES, OWN_TABLES, PaperRecipes
 
-__all__ = ["FIGURES", "OWN_TABLES", "Recipes"]
+__all__ = ["EXTRA_TABLES", "FIGURES", "OWN_TABLES", "Recipes"]
 
 
 class Recipes(PaperRecipes):
