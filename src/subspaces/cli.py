@@ -148,7 +148,9 @@ def paper_figure(name: str) -> None:
     elif name == "inclusion_histograms":
         shown = [read_json(path) for path in inputs]
         figure = draw(*([one for one in shown if one["settings"]["ways"] == ways] for ways in (2, 3)))
-    elif name in ("entailment_chains", "compression", "storage", "retrieval"):
+    elif name == "compression":
+        figure = draw({name: value for path in inputs for name, value in read_json(path).items()})
+    elif name in ("entailment_chains", "storage", "retrieval"):
         figure = draw(read_json(inputs[0]))
     else:
         figure = draw(*([[read_json(path) for path in inputs]] if inputs else []))

@@ -199,7 +199,8 @@ def _retrieval_stages(recipes: Recipes) -> dict[str, Any]:
         ("latency", recipes.latency, [place, *model]),
         ("encoding", recipes.encoding, documents),
         ("queries", recipes.found, [place, *model]),
-        ("compression", recipes.compression, [place, *model, "models/reconstruction", "data/wordnet"]),
+        ("compression_wordnet", recipes.compression("wordnet"), ["models/reconstruction", "data/wordnet"]),
+        ("compression_snli", recipes.compression("snli"), ["data/snli.parquet", "data/snli.json", *model]),
     ):
         made = [recipe.output]
         if name in rows:

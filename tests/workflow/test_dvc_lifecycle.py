@@ -68,7 +68,7 @@ def test_exp_run_tries_a_parameter_and_the_numbers_tell(edited, tmp_path):
         "table_hyperlex",
         "ranks_rank_vs_descendants",
         "figure_rank_vs_descendants",
-        "retrieval_compression",
+        "retrieval_compression_wordnet",
         "figure_compression",
         "page",
     }

@@ -154,20 +154,24 @@ rule answer_queries:
 
 rule measure_compression:
     input:
-        key=lambda wildcards: stamp(RECIPES.compression),
+        key=lambda wildcards: stamp(RECIPES.compression(wildcards.part)),
         data=lambda wildcards: needs(
-            RECIPES.compression,
+            RECIPES.compression(wildcards.part),
             [
-                *(one.output for one in RECIPES.compression.inputs),
-                "data/wordnet/nouns.npz",
-                "data/snli.parquet",
-                *RETRIEVAL_MODEL,
+                *(one.output for one in RECIPES.compression(wildcards.part).inputs),
+                *(
+                    ["data/wordnet/nouns.npz"]
+                    if wildcards.part == "wordnet"
+                    else ["data/snli.parquet", *RETRIEVAL_MODEL]
+                ),
             ],
         ),
     output:
-        "results/evaluations/compression.json",
+        "results/evaluations/compression/{part}.json",
     log:
-        "logs/retrieval/compression.log",
+        "logs/retrieval/compression-{part}.log",
+    wildcard_constraints:
+        part="wordnet|snli",
     conda:
         "../../environment.yml"
     threads: PARAMS.job_threads
@@ -177,4 +181,4 @@ rule measure_compression:
     params:
         scale=PARAMS.scale,
     shell:
-        "subspaces --scale {params.scale} retrieval compression --threads {threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces --scale {params.scale} retrieval compression {wildcards.part} --threads {threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"

@@ -10,7 +10,7 @@ from subspaces.errors import UserError
 from subspaces.files import sha256_file
 from subspaces.keys import Recipe
 from subspaces.paper import registry
-from subspaces.recipes.retrieval import RetrievalRecipes
+from subspaces.recipes.retrieval import COMPRESSED, RetrievalRecipes
 
 # figure → the module that draws it, and its function there
 FIGURES = {
@@ -132,7 +132,7 @@ class PaperRecipes(RetrievalRecipes):
                 rows = [(row, ways, first) for row, ways, first in self.snli_jobs if row in self.params.snli.models and first == seed]
                 return tuple(self.snli_evaluation(*job) for job in rows)
             case "compression":
-                return (self.compression,)
+                return tuple(map(self.compression, COMPRESSED))
             case "storage":
                 return (self.latency,)
             case "retrieval":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from subspaces.errors import UserError
 from subspaces.keys import Recipe
 from subspaces.paper import registry
 from subspaces.paper.registry import PaperNumber
 from subspaces.recipes.composition import CompositionRecipes
 from subspaces.recipes.wordnet import WordnetRecipes
+
+COMPRESSED = ("wordnet", "snli")  # the halves of the compression figure
 
 
 class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
@@ -79,16 +82,20 @@ class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
         backbone = self.source(self.params.snli.job(family.model, 2, self.params.scale)["backbone"]["name"])
         return Recipe("results/evaluations/retrieval_queries.json", settings, code, (self.index(family.kinds[0]), backbone))
 
-    @property
-    def compression(self) -> Recipe:
-        """mAP on WordNet, 2-way accuracy on SNLI, mean rank, recall and bytes as eigenvalues below τ are dropped."""
+    def compression(self, part: str) -> Recipe:
+        """Quality and mean rank as eigenvalues below τ are dropped: mAP on WordNet, or 2-way accuracy on SNLI."""
         family, budget = self.params.retrieval, self.retrieval_budget
-        row = self.params.figures.rank_vs_descendants.model
-        noun = self.reconstruction_model(row, "nouns", self.params.reconstruction_budget.seeds[0])
-        settings = {"taus": family.taus, "nodes": budget.compression_nodes, "pairs": budget.compression_pairs, "seed": family.seed}
-        code = ("subspaces.retrieval.compressed", noun.code[1], self.retrieval_model.code[1])
-        inputs = (noun, self.retrieval_model, self.index(family.kinds[0]))
-        return Recipe("results/evaluations/compression.json", settings, code, inputs)
+        settings = {"taus": family.taus, "seed": family.seed}
+        if part == "wordnet":
+            row = self.params.figures.rank_vs_descendants.model
+            model = self.reconstruction_model(row, "nouns", self.params.reconstruction_budget.seeds[0])
+            settings["nodes"] = budget.compression_nodes
+        elif part == "snli":
+            model, settings["pairs"] = self.retrieval_model, budget.compression_pairs
+        else:
+            raise UserError(f"compression is measured on {' or '.join(COMPRESSED)}, not on {part!r}.")
+        code = ("subspaces.retrieval.compressed", model.code[1])
+        return Recipe(f"results/evaluations/compression/{part}.json", settings, code, (model,))
 
     # --- numbers ----------------------------------------------------------------------------------------------------------
 
@@ -116,5 +123,5 @@ class RetrievalRecipes(WordnetRecipes, CompositionRecipes):
             self.encoding,
             *(self.encoding_row(row) for row in self.rows_of("encoding_time")),
             self.found,
-            self.compression,
+            *map(self.compression, COMPRESSED),
         ]

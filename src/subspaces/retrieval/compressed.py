@@ -65,16 +65,14 @@ def compress_snli(folder: Path, data: Path, sources: Path, taus: list[float], pa
 
 
 def write_compression(
-    wordnet: Path, snli: Path, settings: dict[str, Any], sources: Path, out: Path, key: str, threads: int, extra: dict[str, Any]
+    part: str, model: Path, settings: dict[str, Any], sources: Path, out: Path, key: str, threads: int, extra: dict[str, Any]
 ) -> dict[str, Any]:
+    """Measure one half of the figure, `wordnet` or `snli`: each has a model of its own."""
     set_threads(threads)
-    taus, seed = settings["taus"], settings["seed"]
-    content = {
-        "key": key,
-        **extra,
-        "settings": settings,
-        "wordnet": compress_wordnet(wordnet, Path("data/wordnet/nouns.npz"), taus, settings["nodes"], seed),
-        "snli": compress_snli(snli, Path("data/snli.parquet"), sources, taus, settings["pairs"], seed),
-    }
+    if part == "wordnet":
+        found = compress_wordnet(model, Path("data/wordnet/nouns.npz"), settings["taus"], settings["nodes"], settings["seed"])
+    else:
+        found = compress_snli(model, Path("data/snli.parquet"), sources, settings["taus"], settings["pairs"], settings["seed"])
+    content = {"key": key, **extra, "settings": settings, part: found}
     write_json(out, content)
     return content

@@ -140,12 +140,12 @@ def queries(threads: Threads = 1) -> None:
 
 
 @app.command("compression")
-def compression(threads: Threads = 1) -> None:
-    """Drop eigenvalues below τ and see what it costs on WordNet and SNLI."""
+def compression(part: str, threads: Threads = 1) -> None:
+    """Drop eigenvalues below τ and see what it costs: PART is wordnet or snli."""
     from subspaces.retrieval.compressed import write_compression
 
     recipes = recipes_here()
-    recipe = recipes.compression
-    noun, text = (Path(one.output).parent for one in recipe.inputs[:2])
-    extra = {"scale": recipes.params.scale, "model": recipes.params.retrieval.model}
-    write_compression(noun, text, recipe.settings, _SOURCES, Path(recipe.output), recipe.key, threads, extra)
+    recipe = recipes.compression(part)
+    model = Path(recipe.inputs[0].output).parent
+    extra = {"scale": recipes.params.scale, "model": model.parts[2]}
+    write_compression(part, model, recipe.settings, _SOURCES, Path(recipe.output), recipe.key, threads, extra)
