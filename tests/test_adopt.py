@@ -54,6 +54,15 @@ def test_a_changed_setting_is_not_adopted_nor_what_is_made_from_it(folder):
     assert not new[1].is_built(folder) and not new[2].is_built(folder)
 
 
+def test_a_setting_that_is_new_and_says_what_was_always_done_may_be_told(folder):
+    old, new = chain(), chain()
+    new[1] = Recipe(new[1].output, {**new[1].settings, "training": {"corrupt": "both"}}, new[1].code, new[1].inputs)
+    old[1] = Recipe(old[1].output, {**old[1].settings, "training": {}}, old[1].code, old[1].inputs)
+    new[2], old[2] = (Recipe(one[2].output, {}, (), (one[1],)) for one in (new, old))
+    assert adopt(new, before(old), REASON, "abc", folder, {"corrupt": "child"}) == ["data/a.json"], "another value is another setting"
+    assert adopt(new, before(old), REASON, "abc", folder, {"corrupt": "both"}) == list(OLD)[1:]
+
+
 def test_an_output_that_was_stale_already_is_not_adopted(folder):
     write_json(folder / "models/b/settings.json", {"key": "d" * 64})
     assert "models/b/settings.json" not in adopt(chain(), before(chain()), REASON, "abc", folder)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,18 @@ print(json.dumps({one.output: [one.key, meant(one)] for one in recipes.everythin
 """
 
 
-def meant(recipe: Recipe) -> str:
-    """What an output is meant to be, code apart: its settings and those of all that it is made from."""
-    return digest([recipe.settings, [meant(one) for one in recipe.inputs]])
+def meant(recipe: Recipe, new: Mapping[str, Any] | None = None) -> str:
+    """What an output is meant to be, code apart: its settings and those of all that it is made from.
+
+    `new` are settings that did not exist before, with the value that says what was always done: they do not count.
+    """
+    return digest([_without(recipe.settings, new or {}), [meant(one, new) for one in recipe.inputs]])
+
+
+def _without(settings: Any, new: Mapping[str, Any]) -> Any:
+    if isinstance(settings, dict):
+        return {name: _without(value, new) for name, value in settings.items() if name not in new or value != new[name]}
+    return [_without(value, new) for value in settings] if isinstance(settings, list) else settings
 
 
 def commit_of(revision: str, project: Path) -> str:
@@ -69,15 +79,22 @@ def _run(command: list[str], problem: str, more: dict[str, str] | None = None) -
     return result.stdout
 
 
-def adopt(recipes: list[Recipe], before: dict[str, tuple[str, str]], reason: str, revision: str, folder: Path = Path()) -> list[str]:
-    """Give today's keys to the outputs that were current `before` and mean the same now; returns their names."""
+def adopt(
+    recipes: list[Recipe],
+    before: dict[str, tuple[str, str]],
+    reason: str,
+    revision: str,
+    folder: Path = Path(),
+    new: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Give today's keys to the outputs that were current `before` and mean the same now (see `meant`); returns their names."""
     if len(reason.split()) < 3:
         raise UserError("say in a sentence why the results stay the same (--reason): it is kept beside each of them.")
     chosen: dict[str, Recipe] = {}
     renamed: dict[str, str] = {}
     for one in recipes:
         old = before.get(one.output)
-        if old is None or old[1] != meant(one) or not one.output.startswith(_ADOPTED) or not one.output.endswith(".json"):
+        if old is None or old[1] != meant(one, new) or not one.output.startswith(_ADOPTED) or not one.output.endswith(".json"):
             continue
         renamed[old[0]] = one.key
         if one.is_stale(folder) and _key_of(folder / one.output) == old[0]:

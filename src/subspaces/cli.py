@@ -267,13 +267,19 @@ def lock_results() -> None:
 def adopt_results(
     reason: Annotated[str, typer.Option(help="Why the results stay the same; kept beside each of them.")],
     since: Annotated[str, typer.Option(help="The git revision whose results are kept.")] = "HEAD",
+    new: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: a setting that is new, and says what was always done.")] = None,
 ) -> None:
-    """Keep the results of a revision whose code has changed since without changing them. Settings must be the same."""
+    """Keep the results of a revision whose code has changed since without changing them. Settings must be the same, but for new ones."""
+    import yaml
+
     from subspaces.adopt import adopt, commit_of, keys_at
 
+    added = dict(one.partition("=")[::2] for one in new or ())
     recipes = recipes_here()
     revision = commit_of(since, project())
-    kept = adopt(recipes.everything(), keys_at(revision, project(), recipes.params.scale, Path()), reason, revision)
+    before = keys_at(revision, project(), recipes.params.scale, Path())
+    values = {name: yaml.safe_load(value) for name, value in added.items()}
+    kept = adopt(recipes.everything(), before, reason, revision, new=values)
     typer.echo("\n".join([*kept, f"{len(kept)} outputs adopted from {revision}"]))
 
 
