@@ -28,6 +28,7 @@ SETTINGS: dict[str, Any] = {
     "epochs": 4,
     "batch": 16,
     "sampling": "per-edge",
+    "corrupt": "both",
     "negatives": 6,
     "pool": 12,
     "weigh_as": 1.0,
@@ -437,6 +438,12 @@ def test_a_phase_begins_with_every_epoch() -> None:
 def test_nothing_to_learn() -> None:
     with pytest.raises(UserError, match="no training edges"):
         task_of(split=dataclasses.replace(SPLIT, train=SPLIT.train[:0]))
+
+
+@pytest.mark.parametrize("corrupt", ["child", "parent"])
+def test_the_shadow_loss_wants_both_sides(corrupt: str) -> None:
+    with pytest.raises(UserError, match="use `corrupt: both`"):
+        task_of(loss="shadow", corrupt=corrupt)
 
 
 @pytest.mark.parametrize("start_epochs", [4, 7])

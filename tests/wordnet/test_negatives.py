@@ -13,11 +13,11 @@ from subspaces.wordnet.splits import Split, draw_split
 from tests.wordnet.toys import random_dag
 
 SPLITS = [draw_split(random_dag(40, seed, 110), coverage) for seed, coverage in ((3, 0), (4, 10), (5, 50))]
-SAMPLINGS = ["per-edge", "weighted", "shared", "shared-weighted"]
+SAMPLINGS = ["per-edge", "weighted", "shared", "shared-weighted", "related"]
 
 
-def sampler_of(split: Split, sampling: str, negatives: int = 10, pool: int = 8):
-    return make_negatives(Known(split.nodes, split.train), split.train, sampling, negatives, pool)
+def sampler_of(split: Split, sampling: str, negatives: int = 10, pool: int = 8, corrupt: str = "both"):
+    return make_negatives(Known(split.nodes, split.train), split.train, sampling, negatives, pool, corrupt)
 
 
 def some_edges(split: Split, count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -111,6 +111,62 @@ def test_a_weighted_pool_leaves_out_known_edges_like_a_uniform_one(split: Split)
     assert (below[:, 1:25] == pool).all() and (above[:, 25:] == pool).all()
     assert (above[:, 1:25] == parents[:, None]).all() and (below[:, 25:] == children[:, None]).all()
     assert torch.equal(batch.counts, ~is_known(split, below[:, 1:], above[:, 1:]))
+
+
+@pytest.mark.parametrize("corrupt", ["child", "parent"])
+@pytest.mark.parametrize("sampling", ["per-edge", "weighted", "shared", "shared-weighted"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_one_side_only(split: Split, sampling: str, corrupt: str) -> None:
+    """The other side stays, and the drawn nodes are those that `both` would have drawn; known edges are left out as ever."""
+    children, parents = some_edges(split, 12)
+    batch = sampler_of(split, sampling, 30, 30, corrupt).draw(children, parents, generator_for(2))
+    below, above = nodes_of(batch)
+    assert below.shape == (12, 31)
+    assert torch.equal(below[:, 0], children) and torch.equal(above[:, 0], parents)
+    kept, drawn = (above, below) if corrupt == "child" else (below, above)
+    assert (kept == kept[:, :1]).all() and all(len(set(line)) > 5 for line in drawn[:, 1:].tolist())
+    both = sampler_of(split, sampling, 30, 30).draw(children, parents, generator_for(2))
+    assert torch.equal(drawn[:, 1:16], nodes_of(both)[0][:, 1:16])
+    known = is_known(split, below[:, 1:], above[:, 1:])
+    assert known.any() and torch.equal(batch.counts, torch.ones_like(known) if sampling == "weighted" else ~known)
+
+
+def test_one_negative_is_enough_for_one_side() -> None:
+    below, above = nodes_of(sampler_of(SPLITS[0], "per-edge", 1, corrupt="child").draw(*some_edges(SPLITS[0], 5), generator_for(0)))
+    assert below.shape == (5, 2) and torch.equal(above[:, 0], above[:, 1])
+
+
+# --- random, reversed, siblings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_related_adds_the_edge_reversed_and_a_sibling_pair(split: Split) -> None:
+    children, parents = torch.from_numpy(split.train).unbind(1)
+    ancestors: dict[int, set[int]] = {}
+    for child, parent in split.train.tolist():
+        ancestors.setdefault(child, set()).add(parent)
+    shared = {parent for parent, count in zip(*np.unique(split.train[:, 1], return_counts=True), strict=True) if count > 1}
+    counted = 0
+    for seed in range(20):
+        batch = sampler_of(split, "related", 4).draw(children, parents, generator_for(seed))
+        below, above = nodes_of(batch)
+        assert below.shape == (len(children), 1 + 4 + 2)
+        random = sampler_of(split, "per-edge", 4).draw(children, parents, generator_for(seed))
+        assert torch.equal(below[:, :5], nodes_of(random)[0]) and torch.equal(above[:, :5], nodes_of(random)[1])
+        assert torch.equal(below[:, 5], parents) and torch.equal(above[:, 5], children) and batch.counts[:, 4].all()
+        for one, other in zip(below[:, 6].tolist(), above[:, 6].tolist(), strict=True):
+            assert ancestors[one] & ancestors[other] & shared
+        wanted = batch.counts[:, 5]
+        assert not (wanted & is_known(split, below[:, 6], above[:, 6])).any()
+        counted += int(wanted.sum())
+    assert 0 < counted <= 20 * 1.3 * split.nodes  # about as many as nodes in an epoch, less those that are edges
+
+
+def test_related_where_nobody_has_a_sibling() -> None:
+    chain = np.array([[1, 0], [3, 2]])
+    sampler = make_negatives(Known(4, chain), chain, "related", 2, 0)
+    batch = sampler.draw(torch.tensor([1, 3]), torch.tensor([0, 2]), generator_for(0))
+    assert batch.counts[:, 2].all() and not batch.counts[:, 3].any()
 
 
 def test_weighted_leaves_nothing_out() -> None:
@@ -241,6 +297,8 @@ def test_a_batch_moves_as_a_whole(sampling: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(UserError, match="unknown sampling 'hard': use per-edge, weighted, shared"):
         sampler_of(SPLITS[0], "hard")
+    with pytest.raises(UserError, match="unknown side 'left' to corrupt: use both, child, parent"):
+        sampler_of(SPLITS[0], "shared", corrupt="left")
     for sampling in ("per-edge", "weighted"):
         with pytest.raises(UserError, match="negatives must be at least 2"):
             sampler_of(SPLITS[0], sampling, negatives=1)

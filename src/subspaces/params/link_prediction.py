@@ -15,11 +15,13 @@ class LinkTraining(Strict):
 
     epochs: int = Field(ge=1, description="passes over the training edges")
     batch: int = Field(ge=1)
-    sampling: Literal["per-edge", "weighted", "shared", "shared-weighted"] = Field(
-        description="fresh negatives per edge, uniform (paper) or by (times a parent)^0.75 (released code), or one such pool per batch"
+    sampling: Literal["per-edge", "weighted", "shared", "shared-weighted", "related"] = Field(
+        description="fresh negatives per edge, uniform (paper) or by (times a parent)^0.75 (released code), or one such pool per batch; "
+        "related: per-edge, and the edge reversed and siblings (DOE-A)"
     )
-    negatives: int = Field(ge=2, description="per-edge and weighted: half with another child, half with another parent")
-    pool: int = Field(ge=1, description="shared pools: nodes of the pool; each edge meets each on both sides")
+    corrupt: Literal["both", "child", "parent"] = Field(description="what another node takes the place of; both: half and half")
+    negatives: int = Field(ge=2, description="per-edge, weighted and related: random negatives of an edge")
+    pool: int = Field(ge=1, description="shared pools: nodes of the pool; each edge meets each, on both sides or one")
     weigh_as: Positive = Field(description="margin loss: an edge's negatives weigh as so many; as many as there are: the paper's sum")
     loss: Literal["margin", "softmax", "shadow"]
     gamma_positive: float = Field(description="margin loss: edges should score at least this")

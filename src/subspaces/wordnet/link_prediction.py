@@ -70,9 +70,10 @@ class LinkPrediction:
         self.batch = min(settings["batch"], len(self.edges))
         self.steps_per_epoch = -(-len(self.edges) // self.batch)
         self.total = self.steps_per_epoch * settings["epochs"]
-        self.sampler = make_negatives(
-            Known(len(split.names), split.train), split.train, settings["sampling"], settings["negatives"], settings["pool"]
-        )
+        if settings["loss"] == "shadow" and settings["corrupt"] != "both":
+            raise UserError("the shadow loss contrasts with other children and with other parents: use `corrupt: both`.")
+        known, names = Known(len(split.names), split.train), ("sampling", "negatives", "pool", "corrupt")
+        self.sampler = make_negatives(known, split.train, **{name: settings[name] for name in names})
         self.curve = torch.full((settings["epochs"],), math.nan, dtype=torch.float64)  # average precision on validation after each epoch
 
     def state(self) -> dict[str, Tensor]:

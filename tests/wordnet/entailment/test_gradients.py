@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import geoopt
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch.autograd import gradcheck
 
 from subspaces.training.loop import generator_for
 from subspaces.wordnet.entailment.base import VectorEntailment, entailment_names, make_entailment
-from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_unit
+from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_follow, ball_unit
 from subspaces.wordnet.entailment.umbral import follow, half_space_distance
 
 VECTORS = [name for name in entailment_names() if name != "subspace"]
@@ -192,8 +193,7 @@ def test_adam_steps_have_the_length_of_the_rate_whatever_the_gradient() -> None:
     """The first step, and every later one along a constant gradient; also close to the border, where coordinates are small."""
     table = on_spheres(normals(6, 3), 0.0, 0.5, 0.999)
     before = table.clone()
-    move = make_entailment("poincare", 1, 3).ball.expmap
-    descent = Descent(table, ball_unit, move, "adam")
+    descent = Descent(table, ball_unit, ball_follow, "adam")
     gradient = normals(6, 3, seed=2) * torch.tensor([1e-5, 1e5, 1.0, 10.0, 1e-3, 1.0], dtype=torch.float64)[:, None]
     for _ in range(3):
         descent.step(torch.arange(6), gradient, 0.01)
@@ -201,12 +201,20 @@ def test_adam_steps_have_the_length_of_the_rate_whatever_the_gradient() -> None:
         before.copy_(table)
 
 
+@pytest.mark.parametrize("length", [0.0, 1e-12, 1e-3, 1.0, 30.0])
+def test_the_exponential_map_of_the_ball_is_geoopts(length: float) -> None:
+    points = on_spheres(normals(9, 4), 0.0, 0.5, 1 - 1e-5)
+    tangent = on_spheres(normals(9, 4, seed=2), length) * ball_unit(points)
+    moved = ball_follow(points, tangent)
+    assert torch.allclose(moved, geoopt.PoincareBall(c=1.0).expmap(points, tangent), atol=1e-7)
+    assert bool((moved.norm(dim=-1) <= 1 - 1e-5 + 1e-12).all())
+
+
 def test_turning_the_space_turns_the_step() -> None:
     turn = torch.linalg.qr(normals(3, 3))[0]
-    move = make_entailment("poincare", 1, 3).ball.expmap
     table = on_spheres(normals(8, 3), 0.4, 0.9)
     turned = table @ turn
-    one, other = Descent(table, ball_unit, move, "adam"), Descent(turned, ball_unit, move, "adam")
+    one, other = (Descent(points, ball_unit, ball_follow, "adam") for points in (table, turned))
     for seed in range(5):
         gradient = normals(8, 3, seed=seed)
         one.step(torch.arange(8), gradient, 0.05)

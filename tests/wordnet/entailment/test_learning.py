@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {
     "epochs": 100,
     "batch": 64,
     "sampling": "per-edge",
+    "corrupt": "both",
     "negatives": 10,
     "pool": 0,
     "lr": 0.02,

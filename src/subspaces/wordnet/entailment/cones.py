@@ -6,13 +6,12 @@ the geodesic to the child. Cones are learnt from points that a Poincaré embeddi
 
 from __future__ import annotations
 
-import geoopt
 import torch
 from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 from subspaces.wordnet.entailment.base import VectorEntailment
-from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_unit
+from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_follow, ball_unit
 
 SHRINK = 0.7  # of the points of the start, as in the authors' code
 _MARGIN = 1e-5  # points keep this distance from the ball without cones
@@ -36,7 +35,6 @@ class ConesEntailment(VectorEntailment):
             raise UserError(f"opening (K of the cones) must be above 0, not {opening}.")
         self.start, self.opening = start, opening
         self.inner = 2 * opening / (1 + (1 + 4 * opening**2) ** 0.5) + _MARGIN
-        self.ball = geoopt.PoincareBall(c=1.0).to(self.device)
         self.optimiser = Descent(self.table, ball_unit, self._move, optimiser)
         self.begin_phase("main")
 
@@ -53,7 +51,7 @@ class ConesEntailment(VectorEntailment):
         self.optimiser.reset()
 
     def _move(self, points: Tensor, direction: Tensor) -> Tensor:
-        moved = self.ball.expmap(points, direction)
+        moved = ball_follow(points, direction)
         return moved if self.phase == "start" else self._pushed_out(moved)
 
     def _pushed_out(self, points: Tensor) -> Tensor:

@@ -6,13 +6,12 @@ As in the authors' code the centres come from a Poincaré embedding: the phase "
 
 from __future__ import annotations
 
-import geoopt
 import torch
 from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 from subspaces.wordnet.entailment.base import VectorEntailment
-from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_unit
+from subspaces.wordnet.entailment.poincare import Descent, ball_distance, ball_follow, ball_unit
 
 SHRINK = 0.7  # of the centres of the start, as in the authors' code
 
@@ -26,7 +25,6 @@ class DiskEntailment(VectorEntailment):
         if dim < 2:
             raise UserError(f"a disk needs a centre and a radius: dim must be at least 2, not {dim}.")
         self.start = start
-        self.ball = geoopt.PoincareBall(c=1.0).to(self.device)
         self.optimiser = Descent(self.table, self._unit, self._move, optimiser)
         self.begin_phase("main")
 
@@ -48,7 +46,7 @@ class DiskEntailment(VectorEntailment):
         return unit
 
     def _move(self, points: Tensor, direction: Tensor) -> Tensor:
-        return torch.cat([self.ball.expmap(points[:, :-1], direction[:, :-1]), points[:, -1:] + direction[:, -1:]], dim=1)
+        return torch.cat([ball_follow(points[:, :-1], direction[:, :-1]), points[:, -1:] + direction[:, -1:]], dim=1)
 
     def directed(self, child: Tensor, parent: Tensor) -> Tensor:
         closeness = -ball_distance(child[..., :-1], parent[..., :-1])
