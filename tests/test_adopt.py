@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from subspaces.adopt import adopt, meant
@@ -61,6 +64,19 @@ def test_a_setting_that_is_new_and_says_what_was_always_done_may_be_told(folder)
     new[2], old[2] = (Recipe(one[2].output, {}, (), (one[1],)) for one in (new, old))
     assert adopt(new, before(old), REASON, "abc", folder, {"corrupt": "child"}) == ["data/a.json"], "another value is another setting"
     assert adopt(new, before(old), REASON, "abc", folder, {"corrupt": "both"}) == list(OLD)[1:]
+
+
+def test_a_list_in_parquet_keeps_its_rows_and_carries_key_and_reasons(tmp_path):
+    path, recipe = tmp_path / "results/evaluations/ranks.parquet", Recipe("results/evaluations/ranks.parquet", {"pos": "nouns"})
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"rank": [1.5, 2.5]}).replace_schema_metadata({"key": "a" * 64}), path)
+    for old, reason in (("a" * 64, REASON), (recipe.key, "another good reason")):
+        now = recipe if old != recipe.key else Recipe(recipe.output, recipe.settings, ("subspaces.errors",))
+        assert adopt([now], {now.output: (old, meant(now))}, reason, "abc", tmp_path) == [now.output]
+        assert now.is_built(tmp_path)
+    table = pq.read_table(path)
+    assert table["rank"].to_pylist() == [1.5, 2.5]
+    assert [one["from"] for one in json.loads(table.schema.metadata[b"adopted"])] == ["a" * 64, recipe.key]
 
 
 def test_an_output_that_was_stale_already_is_not_adopted(folder):

@@ -1,8 +1,9 @@
 """Keep results when only the code has moved: a renamed function or a faster import should not cost a day of training.
 
 Keys are made from code, so a refactoring makes every model stale. Whoever knows that the results stay the same may say so: outputs that
-were current at a revision, and whose settings and inputs are the same now, take today's key, and carry the reason for ever. Only JSON
-records of data, models and evaluations are adopted; numbers, tables and figures are made anew from them in seconds.
+were current at a revision, and whose settings and inputs are the same now, take today's key, and carry the reason for ever. Only
+records of data, models and evaluations are adopted (JSON, and lists in parquet, which hold key and reasons in their metadata); numbers,
+tables and figures are made anew from them in seconds.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from subspaces.errors import UserError
-from subspaces.files import digest, read_json, write_json
+from subspaces.files import atomic_file, digest, read_json, write_json
 from subspaces.keys import Recipe
 
 _ADOPTED = ("data/", "models/", "results/evaluations/")
+_KINDS = (".json", ".parquet")
 # Runs with the code of the other revision, which may not have this module.
 _LIST = """
 import json, sys
@@ -94,21 +96,42 @@ def adopt(
     renamed: dict[str, str] = {}
     for one in recipes:
         old = before.get(one.output)
-        if old is None or old[1] != meant(one, new) or not one.output.startswith(_ADOPTED) or not one.output.endswith(".json"):
+        if old is None or old[1] != meant(one, new) or not one.output.startswith(_ADOPTED) or not one.output.endswith(_KINDS):
             continue
         renamed[old[0]] = one.key
         if one.is_stale(folder) and _key_of(folder / one.output) == old[0]:
             chosen[one.output] = one
     for output, one in chosen.items():
-        content = _rename(read_json(folder / output), renamed)
+        content = _rename(_read(folder / output), renamed)
         content["adopted"] = [*content.get("adopted", []), {"from": before[output][0], "revision": revision, "reason": reason}]
         assert content["key"] == one.key
-        write_json(folder / output, content)
+        _write(folder / output, content)
     return list(chosen)
 
 
+def _read(path: Path) -> Any:
+    """What a record says of itself: a JSON file, or the metadata of a parquet file."""
+    if path.suffix != ".parquet":
+        return read_json(path)
+    import pyarrow.parquet as pq
+
+    found = {name.decode(): value.decode() for name, value in (pq.read_schema(path).metadata or {}).items()}
+    return found | ({"adopted": json.loads(found["adopted"])} if "adopted" in found else {})
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    if path.suffix != ".parquet":
+        write_json(path, content)
+        return
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path).replace_schema_metadata(content | {"adopted": json.dumps(content["adopted"])})
+    with atomic_file(path) as handle:
+        pq.write_table(table, handle, compression="zstd", compression_level=19)
+
+
 def _key_of(path: Path) -> str | None:
-    content = read_json(path)
+    content = _read(path)
     return content.get("key") if isinstance(content, dict) else None
 
 
