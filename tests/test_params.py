@@ -15,6 +15,7 @@ from subspaces.errors import UserError
 from subspaces.params import POS, SCALES, Params, load_params, params_schema, parse_params
 from subspaces.params.reconstruction import Reconstruction, ReconstructionScales, RowTraining, Training
 from subspaces.params.root import RankFigure
+from subspaces.recipes import Recipes
 
 REAL = Path(__file__).resolve().parents[1] / "params.yaml"
 ABSENT = object()
@@ -318,3 +319,9 @@ def test_how_many_pairs_a_sentence_model_is_trained_on():
     assert {key: snli.job(*key, "quick")["pairs"] for key in wanted} == wanted
     looks = {key: snli.job(*key, "quick")["training"]["validate_steps"] for key in wanted | {("minilm-subspace-128@7", 2): 7}}
     assert {key for key, value in looks.items() if value == 500} == {("minilm-subspace-128", 2)}
+
+
+def test_the_filter_of_the_compositional_set_keeps_its_own_number_of_pairs():
+    for scale, row in (("quick", "minilm-mlp-diff"), ("laptop", "minilm-mlp-diff@16000")):
+        (model,) = Recipes(load_params(REAL, scale)).composition_set().inputs
+        assert model.output == f"models/snli/{row}/2way/seed-0/settings.json"

@@ -21,7 +21,7 @@ from subspaces.errors import UserError
 from subspaces.files import atomic_file, digest, read_json, write_json
 from subspaces.keys import Recipe
 
-_ADOPTED = ("data/", "models/", "results/evaluations/")
+_ADOPTED = ("data/", "models/", "results/evaluations/", "results/composition/")
 _KINDS = (".json", ".parquet")
 # Runs with the code of the other revision, which may not have this module.
 _LIST = """

@@ -20,7 +20,7 @@ def build() -> None:
 
     recipes = recipes_here()
     recipe, family = recipes.composition_set(), recipes.params.composition
-    folders = {one.output.split("/")[2]: Path(one.output).parent for one in recipe.inputs}
+    folders = {one.output.split("/")[2].partition("@")[0]: Path(one.output).parent for one in recipe.inputs}
     out = Path(recipe.output).with_suffix(".csv")
     report = build_set(recipes.reviewed_candidates, folders, family.premises, family.least, out, recipe.key, _SOURCES)
     typer.echo(report["text"])

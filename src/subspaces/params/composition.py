@@ -10,11 +10,20 @@ from subspaces.composition.settings import ElicitationSettings
 from subspaces.params.base import Strict
 
 
+class FilterPairs(Strict):
+    """Training pairs of the models that filter, where they are not the table's: a set stays as it is when a row is trained longer."""
+
+    quick: int | None = Field(None, ge=1)
+    laptop: int | None = Field(None, ge=1)
+    paper: int | None = Field(None, ge=1)
+
+
 class Composition(Strict):
     set: Literal["elicited", "authors"] = Field(description="the set that Table 6 is made from; the other is scored beside it")
     operator: Literal["product", "sandwich-hard", "exact"] = Field(description="conjunction of subspaces; the others are scored beside it")
     reviewed: str | None = Field(description="a reviewed CSV of candidates; null: the recorded set that ships with the project")
     premises: int = Field(ge=2, description="how many are taken where the filter leaves that many")
     baselines: list[str] = Field(min_length=1, description="rows of snli.models that must judge the atomic hypotheses right")
+    filter_pairs: FilterPairs = FilterPairs()
     least: int = Field(ge=2, description="if the filter leaves fewer, it is set aside, and the report says so")
     elicitation: ElicitationSettings

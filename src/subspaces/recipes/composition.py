@@ -26,7 +26,9 @@ class CompositionRecipes(NliRecipes):
         settings = {name: getattr(family, name) for name in ("premises", "baselines", "least")}
         settings["reviewed"] = sha256_file(path) if path.exists() else None
         seed = self.snli_budget.seeds[0]
-        inputs = tuple(self.snli_model(row, 2, seed) for row in family.baselines if not self.snli_not_run(row, 2))
+        pairs = getattr(family.filter_pairs, self.params.scale)
+        names = {row: f"{row}@{pairs}" if pairs else row for row in family.baselines if not self.snli_not_run(row, 2)}
+        inputs = tuple(self.snli_model(name, 2, seed) for name in names.values())
         code = tuple(sorted({"subspaces.composition.build", *(one.code[1] for one in inputs)}))
         return Recipe("results/composition/elicited.json", settings, code, inputs)
 
