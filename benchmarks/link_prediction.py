@@ -19,8 +19,8 @@ from subspaces.wordnet.splits import Split, draw_split
 COVERAGE = 10
 MARGINS = {"gamma_positive": 0.8, "gamma_negative": 0.1, "weigh_as": 10.0}
 TRAINING = {
-    "epochs": 1, "start_epochs": 0, "negatives": 10, "pool": 64, "loss": "margin", "margin": 0.0, "lr": LR, "lr_final": 1.0, "start_lr": LR,
-    "burn_in": 0, "burn_in_factor": 1.0, "validate_every": 1, **MARGINS,
+    "epochs": 1, "start_epochs": 0, "negatives": 10, "pool": 64, "corrupt": "both", "loss": "margin", "margin": 0.0, "lr": LR,
+    "lr_final": 1.0, "start_lr": LR, "burn_in": 0, "burn_in_factor": 1.0, "validate_every": 1, **MARGINS,
 }  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_damaged_or_missing_weights_are_refused(tmp_path: Path) -> None:
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    with pytest.raises(UserError, match=r"weights\.safetensors is damaged or missing: delete .* and train again"):
+    with pytest.raises(UserError, match=r"weights\.safetensors is damaged or missing: copy .* again, or delete it"):
         load_model(tmp_path / "model", tmp_path / "graph.npz")
     weights.unlink()
     with pytest.raises(UserError, match="damaged or missing"):

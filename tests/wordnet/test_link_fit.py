@@ -204,7 +204,7 @@ def flip_last(path: Path) -> None:
 def test_damaged_or_missing_weights_are_refused(tmp_path: Path) -> None:
     fit(job("euclidean", epochs=1), tmp_path)
     flip_last(tmp_path / "model" / "weights.safetensors")
-    with pytest.raises(UserError, match=r"weights\.safetensors is damaged or missing: delete .* and train again"):
+    with pytest.raises(UserError, match=r"weights\.safetensors is damaged or missing: copy .* again, or delete it"):
         evaluate(tmp_path, SPLIT)
     (tmp_path / "model" / "weights.safetensors").unlink()
     with pytest.raises(UserError, match="damaged or missing"):
