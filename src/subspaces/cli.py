@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from subspaces.composition.scoring_commands import app as composition_app
-from subspaces.context import choose, in_project, project, recipes_here
+from subspaces.context import choose, in_project, project, recipes_here, with_current_inputs
 from subspaces.errors import DamagedModel, UserError
 from subspaces.hierarchy.commands import app as hierarchy_app
 from subspaces.nli.commands import app as snli_app
@@ -83,7 +83,7 @@ def paper_number(identifier: str) -> None:
     from subspaces.paper.registry import number
 
     recipes = recipes_here()
-    recipe = recipes.number(identifier)
+    recipe = with_current_inputs(recipes.number(identifier))
     evaluations = [Path(one.output) for one in recipe.inputs]
     reason = recipes.reason_not_run(identifier)
     write_number(asdict(number(identifier)), recipes.params.scale, evaluations, Path(recipe.output), recipe.key, recipe.code_digest, reason)
@@ -107,7 +107,7 @@ def paper_table(name: str) -> None:
     from subspaces.recipes import EXTRA_TABLES
 
     recipes = recipes_here()
-    recipe = recipes.any_table(name)
+    recipe = with_current_inputs(recipes.any_table(name))
     tex = Path(recipe.output)
     if name == "soft_projectors":
         from subspaces.bounds import BoundRow, soft_projectors_table
@@ -136,7 +136,7 @@ def paper_figure(name: str) -> None:
     from subspaces.paper.style import save
     from subspaces.recipes import FIGURES
 
-    recipe = recipes_here().figure(name)
+    recipe = with_current_inputs(recipes_here().figure(name))
     module, function = FIGURES[name]
     draw = getattr(importlib.import_module(f"subspaces.paper.figures.{module}"), function)
     inputs = [Path(one.output) for one in recipe.inputs]
@@ -167,11 +167,12 @@ def paper_page() -> None:
     from subspaces.recipes import FIGURES, OWN_TABLES
 
     recipes = recipes_here()
+    recipe = with_current_inputs(recipes.page)
     here, place = Path.cwd(), project()
     build_page(
         Path(),
-        Path(recipes.page.output),
-        recipes.page.key,
+        Path(recipe.output),
+        recipe.key,
         place / "docs/deviations.md",
         evidence={identifier: [one.output for one in recipes.evidence(identifier)] for identifier in registry.numbers()},
         figures=tuple(FIGURES),

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from subspaces.errors import UserError
+
+if TYPE_CHECKING:
+    from subspaces.keys import Recipe
 
 
 @dataclass
@@ -30,6 +35,16 @@ def recipes_here():
     from subspaces.recipes import Recipes
 
     return Recipes(load_params(_state.params, _state.scale), project=project())
+
+
+def with_current_inputs(recipe: Recipe) -> Recipe:
+    """The recipe, unless something that it is made from is stale: what is made from that would carry a key that it does not deserve."""
+    stale = [one.output for one in recipe.inputs if one.is_stale()]
+    if stale:
+        some = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
+        verb = "was" if len(stale) == 1 else "were"
+        raise UserError(f"{some} {verb} made from other settings or other code: run `snakemake --cores 2 {recipe.output}`, which makes all that is stale.")
+    return recipe
 
 
 def in_project() -> bool:
