@@ -71,7 +71,7 @@ def test_kinds_differ_in_size(built: dict[str, SubspaceIndex]) -> None:
     def vectors(kind: str) -> int:
         files = built[kind].manifest.files
         assert built[kind].manifest.bytes == sum(path.stat().st_size for path in built[kind].folder.iterdir()) - manifest_size(kind)
-        return sum(files[name]["bytes"] for name in files if name.startswith(("half", "codes")))
+        return sum(files[name]["bytes"] for name in files if name.startswith(("half", "levels")))
 
     def manifest_size(kind: str) -> int:
         return (built[kind].folder / "manifest.json").stat().st_size
@@ -164,9 +164,10 @@ def test_the_manifest_says_what_it_is(built: dict[str, SubspaceIndex]) -> None:
     manifest = built["compact"].manifest
     assert (manifest.kind, manifest.encoder, manifest.dim, manifest.count) == ("compact", "stand-in-16", 16, 600)
     assert manifest.documents.start == 0 and manifest.documents.stop == manifest.documents.total == 600
-    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "unit.f32", "first.i8", "second.i8"} | {
+    assert set(manifest.files) == {"documents.txt", "lines.u64", "reduction.safetensors", "first.faiss", "unit.f32"} | {
+        "coordinates.i8",
         "spread.f32",
-        "codes.u8",
+        "levels.u8",
     }
     assert manifest.settings["first"] == 128 <= manifest.settings["dims"] <= 136
 

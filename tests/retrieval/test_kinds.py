@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 from subspaces.algebra import half_vector
 from subspaces.projector import soft_projector
 from subspaces.retrieval.index import SubspaceIndex
+from subspaces.retrieval.kinds.codes import Codes, partners
 from subspaces.retrieval.kinds.ivfpq import IvfPq, number_of_lists, padded
 from subspaces.retrieval.kinds.reduction import learn_reduction
 from subspaces.retrieval.kinds.rows import CodedRows, best_step, levels_of, pack, spread_of, value_of
@@ -81,6 +83,49 @@ def test_coordinates_have_unit_variance_and_come_in_order(store: Store) -> None:
     assert torch.allclose(z.square().mean(0), torch.ones(24), atol=1e-2)
     small = learn_reduction(store, 8, CONSTANT, 0)
     assert torch.allclose(reduction.documents[:, :8].abs(), small.documents.abs(), rtol=1e-2, atol=1e-3)
+
+
+def test_partners_are_the_heaviest_and_the_lightest() -> None:
+    assert partners(6).tolist() == [0, 5, 1, 4, 2, 3] and partners(2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 16])
+def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, width: int) -> None:
+    z, w = torch.randn(2000, width + 3, generator=seeded(width)), torch.randn(40, width + 1, generator=seeded(1))
+    learned = Codes.learn(z, w[:, :width])
+    learned.add(z[:900])
+    learned.add(z[900:])
+    learned.write(tmp_path / "codes.faiss")
+    codes = Codes.read(tmp_path / "codes.faiss", learned.weight)
+    decoded = torch.empty(2000, width + width % 2)
+    decoded[:, partners(decoded.shape[1])] = torch.from_numpy(codes.index.reconstruct_n(0, 2000))
+    decoded = decoded[:, :width] / codes.weight
+    scores, rows = codes.best(w, 2000)
+    assert len(codes) == 2000 and torch.equal(rows.sort(1).values, torch.arange(2000).expand(40, -1))
+    compared, expected = scores > -1e30, (w[:, :width] @ decoded.T).gather(1, rows)
+    assert compared.float().mean() > 0.9
+    assert (scores - expected)[compared].abs().max() < 0.01 * (expected.amax() - expected.amin())
+    assert (decoded - z[:, :width]).square().mean() < 0.2
+
+
+def test_weighing_and_pairing_keep_scores_better(store: Store) -> None:
+    """The points of the codes go where queries look: the error of scores is smaller than without weights, and than with neighbours as partners."""
+    reduction = learn_reduction(store, 32, CONSTANT, 0)
+    z = reduction.reduce(store.nis(slice(None)))
+    queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)
+    w = reduction.ask(queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT)[0]
+
+    def error(z: Tensor, w: Tensor, queries: Tensor) -> float:
+        codes = Codes.learn(z, w)
+        codes.add(z)
+        scores, rows = codes.best(queries, len(z))
+        return float((scores - (queries @ z.T).gather(1, rows)).square().mean())
+
+    ours = error(z, w, w)
+    assert ours < 0.8 * error(z, torch.ones_like(w), w)
+    order = torch.empty(32, dtype=torch.long)
+    order[partners(32)] = torch.arange(32)
+    assert ours < error(z[:, order], w[:, order], w[:, order])
 
 
 @pytest.mark.parametrize("width", [135, 136, 137])

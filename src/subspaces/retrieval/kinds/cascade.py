@@ -1,4 +1,4 @@
-"""Three stages, ever more careful with ever fewer documents: a few coordinates of all, more of a thousand, everything of the last ones."""
+"""Three stages, ever more careful with ever fewer documents: short codes of all, coordinates of hundreds, everything of the last ones."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import torch
 from torch import Tensor
 
 from subspaces.retrieval.kinds.base import Answer, keep_best
+from subspaces.retrieval.kinds.codes import Codes
 from subspaces.retrieval.kinds.reduction import Reduction
 from subspaces.retrieval.kinds.rows import Rows
-from subspaces.retrieval.kinds.select import BLOCK, Selector
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Reduced coordinates in 8 bits (N, m₁) and (N, m − m₁), the value of one unit for each document (N,), how many documents pass on."""
+    """Codes of all documents, reduced coordinates in 8 bits (N, m), the value of one unit for each document (N,), how many documents pass on."""
 
-    first: Tensor
-    second: Tensor
+    codes: Codes
+    digits: Tensor
     unit: Tensor
     shortlist: int
     rerank: int
@@ -27,39 +27,23 @@ class Stages:
 class CascadeSearcher:
     def __init__(self, reduction: Reduction, stages: Stages, rows: Rows):
         self.reduction, self.stages, self.rows = reduction, stages, rows
-        self._selector = Selector(len(stages.first))
-        self._block = torch.empty(BLOCK, stages.first.shape[1])
 
     def search(self, queries: Tensor, top: int, effort: float = 1.0) -> Answer:
-        answers = [self._search(some, top, effort) for some in queries.split(self._selector.batch)]
-        return torch.cat([scores for scores, _ in answers]), torch.cat([rows for _, rows in answers])
-
-    def _search(self, queries: Tensor, top: int, effort: float) -> Answer:
-        last = min(self._selector.count, max(round(effort * self.stages.rerank), 2 * top))
-        short = min(self._selector.count, max(round(effort * self.stages.shortlist), 4 * last))
+        count = len(self.stages.codes)
+        last = min(count, max(round(effort * self.stages.rerank), 2 * top))
+        short = min(count, max(round(effort * self.stages.shortlist), 4 * last))
         w, shared = self.reduction.ask(queries)
-        first = self._block.shape[1]
-        scores, rows = self._shortlist(w[:, :first].contiguous(), short)
-        if self.stages.second.shape[1]:
-            scores += self._second(w[:, first:].contiguous(), rows)
-        scores, place = scores.topk(last, dim=1, sorted=False)
+        rows = self.stages.codes.best(w, short)[1]
+        scores, place = self._reduced(w, rows).topk(last, dim=1, sorted=False)
         rows, order = rows.gather(1, place).sort(dim=1)  # in the order of the file, which is the order of equal scores
         return keep_best(self.rows.scores(rows, queries, scores.gather(1, order) + shared.unsqueeze(1)), rows, top)
 
-    def _shortlist(self, w: Tensor, short: int) -> Answer:
-        """All documents by their first coordinates."""
-
-        def fill(start: int, stop: int, out: Tensor) -> None:
-            torch.mm(w, self._block[: stop - start].copy_(self.stages.first[start:stop]).T, out=out).mul_(self.stages.unit[start:stop])
-
-        return self._selector.best(len(w), short, fill)
-
-    def _second(self, w: Tensor, rows: Tensor) -> Tensor:
-        """What the other coordinates add to the scores of some documents (B, c), chosen for each query."""
-        second, more = self.stages.second, torch.empty(rows.shape)
-        narrow = torch.empty(rows.shape[1], second.shape[1], dtype=second.dtype)
+    def _reduced(self, w: Tensor, rows: Tensor) -> Tensor:
+        """Scores by all coordinates of some documents (B, c), chosen for each query."""
+        digits, scores = self.stages.digits, torch.empty(rows.shape)
+        narrow = torch.empty(rows.shape[1], digits.shape[1], dtype=digits.dtype)
         wide = torch.empty(narrow.shape)
         for place, chosen in enumerate(rows):
-            torch.index_select(second, 0, chosen, out=narrow)
-            torch.mv(wide.copy_(narrow), w[place], out=more[place])
-        return more.mul_(self.stages.unit[rows])
+            torch.index_select(digits, 0, chosen, out=narrow)
+            torch.mv(wide.copy_(narrow), w[place], out=scores[place])
+        return scores.mul_(self.stages.unit[rows])

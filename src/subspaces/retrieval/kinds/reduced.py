@@ -20,12 +20,14 @@ from torch import Tensor
 from subspaces.algebra import half_vector
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
-from subspaces.retrieval.kinds.reduction import Reduction, learn_reduction
+from subspaces.retrieval.kinds.codes import Codes
+from subspaces.retrieval.kinds.reduction import Reduction, learn_reduction, without
 from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, levels_of, mapped, pack, spread_of, value_of
 from subspaces.retrieval.store import Store
 
-_MAPS, _UNIT, _FIRST, _SECOND = "reduction.safetensors", "unit.f32", "first.i8", "second.i8"
-_SPREAD, _CODES = "spread.f32", "codes.u8"
+_MAPS, _FIRST = "reduction.safetensors", "first.faiss"
+_UNIT, _DIGITS = "unit.f32", "coordinates.i8"
+_SPREAD, _LEVELS = "spread.f32", "levels.u8"
 _BLOCK = 4096
 _SAMPLE = 4096  # documents that decide the steps of the levels
 REDUCED = {"first": 128, "dims": 512, "shortlist": 512, "rerank": 64, "seed": 0}
@@ -38,19 +40,21 @@ class Cascade:
 
     def __init__(self, name: str, defaults: dict[str, int], keeps_vectors: bool):
         self.name, self.defaults, self.keeps_vectors = name, defaults, keeps_vectors
-        self.files = (_MAPS, _UNIT, _FIRST, _SECOND, *(() if keeps_vectors else (_SPREAD, _CODES)))
+        self.files = (_MAPS, _FIRST, _UNIT, _DIGITS, *(() if keeps_vectors else (_SPREAD, _LEVELS)))
 
     def make(self, store: Store, folder: Path, settings: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
         used = with_defaults(self.name, self.defaults, settings)
         say(f"learning {used['dims']} coordinates")
-        reduction = learn_reduction(store, used["dims"], half_vector(torch.eye(isqrt(2 * store.width))), used["seed"])
+        identity = half_vector(torch.eye(isqrt(2 * store.width)))
+        reduction = learn_reduction(store, used["dims"], identity, used["seed"])
         used |= {"dims": reduction.dims, "first": min(used["first"], reduction.dims)}
         sample = store.sample(_SAMPLE, used["seed"])
-        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries}
+        codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample))[0][:, : used["first"]])
+        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries, "weight": codes.weight}
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
-        handles = [open(folder / name, "wb") for name in self.files[1:]]  # noqa: SIM115
+        handles = [open(folder / name, "wb") for name in self.files[2:]]  # noqa: SIM115
         try:
             for _, block in store.blocks(_BLOCK):
                 more = []
@@ -60,32 +64,32 @@ class Cascade:
                     more = [spread, pack(levels)]
                     # What the levels got wrong among the coordinates is put right by the coordinates, where most of a query lies.
                     block = block - value_of(levels, tensors["step"]).mul_(spread.unsqueeze(1))
-                digits, unit = _eight_bits(reduction, block)
-                parts = [unit, *digits.split([used["first"], used["dims"] - used["first"]], dim=1), *more]
-                for handle, part in zip(handles, parts, strict=True):
+                z = reduction.reduce(block)
+                codes.add(z)
+                digits, unit = _eight_bits(z)
+                for handle, part in zip(handles, [unit, digits, *more], strict=True):
                     handle.write(part.contiguous().numpy().data)
         finally:
             for handle in handles:
                 handle.close()
+        codes.write(folder / _FIRST)
         return used
 
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
         with safe_open(folder / _MAPS, framework="pt") as content:
             maps = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
         reduction = Reduction(maps["mean"], maps["documents"], maps["queries"])
-        first = mapped(folder / _FIRST, np.int8, settings["first"])
-        rest = settings["dims"] - settings["first"]
-        second = mapped(folder / _SECOND, np.int8, rest) if rest else first[:, :0]
+        codes = Codes.read(folder / _FIRST, maps["weight"])
+        digits = mapped(folder / _DIGITS, np.int8, settings["dims"])
         if self.keeps_vectors:
             rows = HalfRows(Store(folder, self.precision, width))
         else:
-            rows = CodedRows(mapped(folder / _CODES, np.uint8, -(-width // 3)), maps["step"], _column(folder / _SPREAD))
-        return CascadeSearcher(reduction, Stages(first, second, _column(folder / _UNIT), settings["shortlist"], settings["rerank"]), rows)
+            rows = CodedRows(mapped(folder / _LEVELS, np.uint8, -(-width // 3)), maps["step"], _column(folder / _SPREAD))
+        return CascadeSearcher(reduction, Stages(codes, digits, _column(folder / _UNIT), settings["shortlist"], settings["rerank"]), rows)
 
 
-def _eight_bits(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Coordinates as whole numbers from −127 to 127 (N, m), and the value of one unit of each document (N,)."""
-    z = reduction.reduce(vectors)
+def _eight_bits(z: Tensor) -> tuple[Tensor, Tensor]:
+    """Coordinates (N, m) as whole numbers from −127 to 127, and the value of one unit of each document (N,)."""
     unit = z.abs().amax(1).clamp_min_(1e-12).div_(127)
     return z.div_(unit.unsqueeze(1)).round_().to(torch.int8), unit
 

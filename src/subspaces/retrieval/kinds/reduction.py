@@ -54,11 +54,15 @@ def learn_reduction(store: Store, dims: int, constant: Tensor, seed: int) -> Red
     vectors = store.sample(DOCUMENTS, seed)
     mean = vectors.mean(0)
     X = vectors - mean
-    Y = store.sample(QUERIES, seed + 1)
-    Y = Y - (Y @ constant / constant.square().sum()).unsqueeze(1) * constant
+    Y = without(constant, store.sample(QUERIES, seed + 1))
     S = Y @ X.T
     squares, U = torch.linalg.eigh((S @ S.T).double())
     squares, U = squares.flip(0)[:dims], U.flip(1)[:, :dims]
     known = int((squares > _ROUNDING * squares[0]).sum().clamp_min(1))
     documents = (Y.T.double() @ U[:, :known] / squares[:known].clamp_min(1e-300).sqrt()).float() * len(X) ** 0.5
     return Reduction(mean, documents, X.T @ (X @ documents) / len(X))
+
+
+def without(constant: Tensor, vectors: Tensor) -> Tensor:
+    """Vectors (N, D) less their part along one vector (D,)."""
+    return vectors - (vectors @ constant / constant.square().sum()).unsqueeze(1) * constant
