@@ -43,7 +43,8 @@ def with_current_inputs(recipe: Recipe) -> Recipe:
     if stale:
         some = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
         verb = "was" if len(stale) == 1 else "were"
-        raise UserError(f"{some} {verb} made from other settings or other code: run `snakemake --cores 2 {recipe.output}`, which makes all that is stale.")
+        make = f"run `snakemake --cores 2 {recipe.output}`, which makes all that is stale"
+        raise UserError(f"{some} {verb} made from other settings or other code: {make}.")
     return recipe
 
 

@@ -109,7 +109,7 @@ def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, 
 
 
 def test_weighing_and_pairing_keep_scores_better(store: Store) -> None:
-    """The points of the codes go where queries look: the error of scores is smaller than without weights, and than with neighbours as partners."""
+    """Points go where queries look: scores are closer than without weights, and than with other partners."""
     reduction = learn_reduction(store, 32, CONSTANT, 0)
     z = reduction.reduce(store.nis(slice(None)))
     queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)

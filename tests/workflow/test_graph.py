@@ -247,7 +247,12 @@ def test_the_committed_results_count_as_built(tmp_path):
     assert any(one.startswith("models/") for one in clone.planned(TABLE))
     table = clone.folder / TABLE
     before = table.read_bytes()
-    for command in (("table", "reconstruction"), ("number", "reconstruction/subspace-64/nouns-map"), ("figure", "rank_vs_descendants"), ("page",)):
+    for command in (
+        ("table", "reconstruction"),
+        ("number", "reconstruction/subspace-64/nouns-map"),
+        ("figure", "rank_vs_descendants"),
+        ("page",),
+    ):
         done = clone.run("subspaces", "paper", *command, check=False)  # by hand, past Snakemake
         assert done.returncode == 1 and "made from other settings or other code: run `snakemake" in done.stderr, command
     assert table.read_bytes() == before

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from subspaces.errors import UserError
-from subspaces.files import atomic_file, sha256_file
+from subspaces.wordnet.arrays import write_arrays
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,9 @@ class Hierarchy:
         return build_hierarchy([self.names[node] for node in kept], number[edges])
 
     def save(self, path: Path) -> str:
-        """Write one npz, the same bytes for the same content on every machine (so not compressed); returns its sha256."""
+        """Write one npz, the same bytes for the same content on every machine; returns its sha256."""
         names = np.frombuffer("\n".join(self.names).encode(), dtype=np.uint8)
-        with atomic_file(path) as handle:
-            np.savez(handle, names=names, edges=self.edges, offsets=self.offsets, ancestors=self.ancestors)
-        return sha256_file(path)
+        return write_arrays(path, {"names": names, "edges": self.edges, "offsets": self.offsets, "ancestors": self.ancestors})
 
     @classmethod
     def load(cls, path: Path) -> Hierarchy:

@@ -16,7 +16,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from subspaces.errors import UserError
-from subspaces.files import atomic_file, sha256_file, write_json
+from subspaces.files import write_json
+from subspaces.wordnet.arrays import write_arrays
 from subspaces.wordnet.graph import Hierarchy, build_hierarchy
 
 COVERAGES = (0, 10, 25, 50)
@@ -50,12 +51,10 @@ class Split:
         return {"nodes": self.nodes, **{part.replace("_", " "): getattr(self, part).size // 2 for part in PARTS}}
 
     def save(self, path: Path) -> str:
-        """Write one npz, the same bytes for the same content on every machine (so not compressed); returns its sha256."""
+        """Write one npz, the same bytes for the same content on every machine; returns its sha256."""
         content = {part: getattr(self, part).astype(np.int32) for part in PARTS}
         names, origin = (np.frombuffer(text.encode(), dtype=np.uint8) for text in ("\n".join(self.names), self.train_origin))
-        with atomic_file(path) as handle:
-            np.savez(handle, names=names, coverage=np.int64(self.coverage), train_origin=origin, **content)
-        return sha256_file(path)
+        return write_arrays(path, {"names": names, "coverage": np.int64(self.coverage), "train_origin": origin, **content})
 
     @classmethod
     def load(cls, path: Path) -> Split:

@@ -15,7 +15,7 @@ from subspaces.retrieval.kinds.rows import Rows
 
 @dataclass(frozen=True)
 class Stages:
-    """Codes of all documents, reduced coordinates in 8 bits (N, m), the value of one unit for each document (N,), how many documents pass on."""
+    """Codes of all documents, coordinates in 8 bits (N, m), the value of one unit for each document (N,), how many documents pass on."""
 
     codes: Codes
     digits: Tensor

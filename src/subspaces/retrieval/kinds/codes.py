@@ -56,8 +56,10 @@ class Codes:
         self.index.add(self._in_pairs(z, self.weight))
 
     def best(self, w: Tensor, top: int) -> Answer:
-        """About the best `top` documents by the coordinates of queries (B, ≥ m), in no promised order; top ≤ documents. Their scores are rough, and the
-        lowest there is for documents that were not compared."""
+        """About the best `top` documents by the coordinates of queries (B, ≥ m), in no promised order; top ≤ documents.
+
+        Scores are rough, and the lowest there is for documents that were not compared.
+        """
         same_threads()
         scores, rows = (torch.from_numpy(part) for part in self.index.search(self._in_pairs(w, 1 / self.weight), top))
         for query in torch.nonzero((rows < 0).any(1)).flatten().tolist():
