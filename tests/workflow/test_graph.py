@@ -194,7 +194,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_weights(project, built):
         run.wait()
         run.stdout.close()
     project.run("snakemake", "--unlock")
-    project.snakemake(weights)
+    done = project.snakemake(weights)
+    assert (project.folder / weights).exists(), done.stdout[-4000:] + done.stderr[-4000:]
     assert (project.folder / weights).read_bytes() == (built.folder / weights).read_bytes()
 
 
