@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from subspaces.algebra import half_vector
+from subspaces.errors import UserError
 from subspaces.projector import soft_projector
 from subspaces.retrieval.index import SubspaceIndex
-from subspaces.retrieval.kinds.codes import Codes, partners
+from subspaces.retrieval.kinds.codes import Codes, coarse_values, partners
 from subspaces.retrieval.kinds.ivfpq import IvfPq, number_of_lists, padded
+from subspaces.retrieval.kinds.reduced import REDUCED, Cascade
 from subspaces.retrieval.kinds.reduction import learn_reduction
 from subspaces.retrieval.kinds.rows import CodedRows, best_step, levels_of, pack, spread_of, value_of
 from subspaces.retrieval.kinds.select import BLOCK, Selector
@@ -85,47 +87,70 @@ def test_coordinates_have_unit_variance_and_come_in_order(store: Store) -> None:
     assert torch.allclose(reduction.documents[:, :8].abs(), small.documents.abs(), rtol=1e-2, atol=1e-3)
 
 
-def test_partners_are_the_heaviest_and_the_lightest() -> None:
-    assert partners(6).tolist() == [0, 5, 1, 4, 2, 3] and partners(2).tolist() == [0, 1]
+def test_partners_are_the_first_and_the_last() -> None:
+    assert partners(torch.arange(6)).tolist() == [0, 5, 1, 4, 2, 3] and partners(torch.tensor([1, 0])).tolist() == [1, 0]
+    assert partners(torch.tensor([2, 0, 1])).tolist() == [2, 3, 0, 1] and partners(torch.arange(0)).tolist() == []
 
 
-@pytest.mark.parametrize("width", [1, 2, 7, 16])
-def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, width: int) -> None:
+def test_coarse_values_are_better_than_even_steps_and_know_few_values() -> None:
+    values = torch.randn(5000, 3, generator=seeded(0)) * torch.tensor([1.0, 5.0, 0.01])
+    points = coarse_values(values)
+    assert points.shape == (3, 16) and (points.diff(dim=1) > 0).all()
+    error = (values.T.unsqueeze(2) - points.unsqueeze(1)).square().amin(2).mean(1) / values.var(0)
+    assert (error < 0.013).all()  # 16 even steps over four deviations on either side: 0.02
+    few = coarse_values(torch.tensor([[0.0], [1.0], [1.0], [7.0]]))
+    assert {0.0, 1.0, 7.0} <= set(few.flatten().tolist())
+
+
+@pytest.mark.parametrize(("width", "fine"), [(1, 0), (1, 1), (2, 0), (7, 2), (16, 0), (16, 5), (16, 16)])
+def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, width: int, fine: int) -> None:
     z, w = torch.randn(2000, width + 3, generator=seeded(width)), torch.randn(40, width + 1, generator=seeded(1))
-    learned = Codes.learn(z, w[:, :width])
+    learned = Codes.learn(z, w[:, :width], fine)
     learned.add(z[:900])
     learned.add(z[900:])
     learned.write(tmp_path / "codes.faiss")
-    codes = Codes.read(tmp_path / "codes.faiss", learned.weight)
-    decoded = torch.empty(2000, width + width % 2)
-    decoded[:, partners(decoded.shape[1])] = torch.from_numpy(codes.index.reconstruct_n(0, 2000))
-    decoded = decoded[:, :width] / codes.weight
+    codes = Codes.read(tmp_path / "codes.faiss", learned.tensors)
+    parts = torch.from_numpy(codes.index.reconstruct_n(0, 2000))
+    others = torch.empty(2000, len(codes.order))
+    others[:, codes.order] = parts[:, 2 * fine :]
+    coarse, difference = parts[:, : 2 * fine : 2], others[:, width - fine : width]
+    decoded = torch.cat([coarse + difference, others[:, : width - fine]], dim=1) / codes.weight
     scores, rows = codes.best(w, 2000)
     assert len(codes) == 2000 and torch.equal(rows.sort(1).values, torch.arange(2000).expand(40, -1))
     compared, expected = scores > -1e30, (w[:, :width] @ decoded.T).gather(1, rows)
     assert compared.float().mean() > 0.9
     assert (scores - expected)[compared].abs().max() < 0.01 * (expected.amax() - expected.amin())
-    assert (decoded - z[:, :width]).square().mean() < 0.2
+    error = (decoded - z[:, :width]).square().mean(0)
+    assert error.max() < 0.4 and (not fine or error[:fine].max() < 0.013)
 
 
-def test_weighing_and_pairing_keep_scores_better(store: Store) -> None:
-    """Points go where queries look: scores are closer than without weights, and than with other partners."""
+def test_weights_and_coarse_values_keep_scores_better(store: Store) -> None:
+    """Points go where queries look, and the first coordinates have more of them: scores are closer."""
     reduction = learn_reduction(store, 32, CONSTANT, 0)
     z = reduction.reduce(store.nis(slice(None)))
     queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)
     w = reduction.ask(queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT)[0]
 
-    def error(z: Tensor, w: Tensor, queries: Tensor) -> float:
-        codes = Codes.learn(z, w)
+    def error(z: Tensor, w: Tensor, queries: Tensor, fine: int = 0) -> float:
+        codes = Codes.learn(z, w, fine)
         codes.add(z)
         scores, rows = codes.best(queries, len(z))
         return float((scores - (queries @ z.T).gather(1, rows)).square().mean())
 
-    ours = error(z, w, w)
-    assert ours < 0.8 * error(z, torch.ones_like(w), w)
-    order = torch.empty(32, dtype=torch.long)
-    order[partners(32)] = torch.arange(32)
-    assert ours < error(z[:, order], w[:, order], w[:, order])
+    plain = error(z, w, w)
+    assert plain < 0.8 * error(z, torch.ones_like(w), w)
+    assert error(z, w, w, fine=4) < 0.8 * plain
+
+
+def test_an_index_of_the_version_before_codes_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    SubspaceIndex.build(sentences(300), stand_in(16), tmp_path / "old", kind="reduced")
+    maps = load_file(tmp_path / "old/reduction.safetensors")
+    del maps["weight"]
+    save_file(maps, tmp_path / "old/reduction.safetensors")
+    with pytest.raises(UserError, match="earlier version, without codes: build the index again"):
+        Cascade("reduced", REDUCED, keeps_vectors=True).open(tmp_path / "old", 136, {"dims": 136} | REDUCED)
 
 
 @pytest.mark.parametrize("width", [135, 136, 137])

@@ -10,7 +10,7 @@ from subspaces.errors import UserError
 from subspaces.files import digest, read_json, sha256_file, write_json
 
 NAME = "manifest.json"
-FORMAT = 2
+FORMAT = 1
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ class CascadeSearcher:
         last = min(count, max(round(effort * self.stages.rerank), 2 * top))
         short = min(count, max(round(effort * self.stages.shortlist), 4 * last))
         w, shared = self.reduction.ask(queries)
-        rows = self.stages.codes.best(w, short)[1]
+        rows = self.stages.codes.best(w, short)[1].sort(dim=1).values  # in the order of the file, which memory likes
         scores, place = self._reduced(w, rows).topk(last, dim=1, sorted=False)
-        rows, order = rows.gather(1, place).sort(dim=1)  # in the order of the file, which is the order of equal scores
+        rows, order = rows.gather(1, place).sort(dim=1)  # once more: it is the order of equal scores
         return keep_best(self.rows.scores(rows, queries, scores.gather(1, order) + shared.unsqueeze(1)), rows, top)
 
     def _reduced(self, w: Tensor, rows: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from subspaces.algebra import half_vector
+from subspaces.errors import UserError
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
 from subspaces.retrieval.kinds.codes import Codes
@@ -30,8 +31,8 @@ _UNIT, _DIGITS = "unit.f32", "coordinates.i8"
 _SPREAD, _LEVELS = "spread.f32", "levels.u8"
 _BLOCK = 4096
 _SAMPLE = 4096  # documents that decide the steps of the levels
-REDUCED = {"first": 128, "dims": 512, "shortlist": 512, "rerank": 64, "seed": 0}
-COMPACT = {"first": 128, "dims": 256, "shortlist": 640, "rerank": 128, "seed": 0}
+REDUCED = {"first": 192, "fine": 8, "dims": 512, "shortlist": 512, "rerank": 64, "seed": 0}
+COMPACT = {"first": 128, "fine": 8, "dims": 208, "shortlist": 640, "rerank": 128, "seed": 0}
 
 
 class Cascade:
@@ -47,10 +48,11 @@ class Cascade:
         say(f"learning {used['dims']} coordinates")
         identity = half_vector(torch.eye(isqrt(2 * store.width)))
         reduction = learn_reduction(store, used["dims"], identity, used["seed"])
-        used |= {"dims": reduction.dims, "first": min(used["first"], reduction.dims)}
+        first = min(used["first"], reduction.dims)
+        used |= {"dims": reduction.dims, "first": first, "fine": min(used["fine"], first)}
         sample = store.sample(_SAMPLE, used["seed"])
-        codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample))[0][:, : used["first"]])
-        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries, "weight": codes.weight}
+        codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample))[0][:, :first], used["fine"])
+        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries, **codes.tensors}
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
@@ -78,8 +80,10 @@ class Cascade:
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
         with safe_open(folder / _MAPS, framework="pt") as content:
             maps = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+        if "weight" not in maps:
+            raise UserError(f"{folder} was built by an earlier version, without codes: build the index again.")
         reduction = Reduction(maps["mean"], maps["documents"], maps["queries"])
-        codes = Codes.read(folder / _FIRST, maps["weight"])
+        codes = Codes.read(folder / _FIRST, maps)
         digits = mapped(folder / _DIGITS, np.int8, settings["dims"])
         if self.keeps_vectors:
             rows = HalfRows(Store(folder, self.precision, width))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from subspaces.retrieval.store import Store
 
-_TOGETHER = 48  # candidates at a time: they stay in the second-level cache while they are widened and multiplied
+_TOGETHER = 64  # candidates at a time: their memory is used again, and the cost of a call is shared
 LEVELS = 6
 
 
