@@ -1,7 +1,7 @@
 """The two kinds of this project: scores in a few coordinates first, then every entry of the best.
 
 reduced   512 coordinates beside the half-vectors in 16 bits: exact scores of the last candidates
-compact   256 coordinates and what they leave over in six levels: a fifth of the size, scores off by about a thousandth
+compact   208 coordinates and what they leave over in six levels: a fifth of the size, scores off by about a thousandth
 """
 
 from __future__ import annotations
