@@ -169,7 +169,7 @@ def test_the_manifest_says_what_it_is(built: dict[str, SubspaceIndex]) -> None:
         "spread.f32",
         "levels.u8",
     }
-    assert manifest.settings["first"] == 128 <= manifest.settings["dims"] <= 136 and manifest.settings["fine"] == 8
+    assert manifest.settings["first"] == 96 <= manifest.settings["dims"] <= 136 and manifest.settings["fine"] == 8
 
 
 def test_of_equal_scores_the_smaller_rows_win() -> None:

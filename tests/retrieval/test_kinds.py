@@ -15,9 +15,10 @@ from subspaces.retrieval.index import SubspaceIndex
 from subspaces.retrieval.kinds.codes import Codes, coarse_values, partners
 from subspaces.retrieval.kinds.ivfpq import IvfPq, number_of_lists, padded
 from subspaces.retrieval.kinds.reduced import REDUCED, Cascade
-from subspaces.retrieval.kinds.reduction import learn_reduction
+from subspaces.retrieval.kinds.reduction import _groups, learn_near, learn_reduction
 from subspaces.retrieval.kinds.rows import CodedRows, best_step, levels_of, pack, spread_of, value_of
 from subspaces.retrieval.kinds.select import BLOCK, Selector
+from subspaces.retrieval.latency import recall
 from subspaces.retrieval.store import Store, StoreWriter
 from tests.retrieval.stand_in import sentences, stand_in
 
@@ -60,8 +61,8 @@ CONSTANT = half_vector(torch.eye(16))
 def test_a_whole_reduction_keeps_every_score(store: Store) -> None:
     reduction = learn_reduction(store, 136, CONSTANT, 0)
     vectors, queries = store.nis(slice(0, 100)), half_vector(stand_in(16).encode(["a man & at night", "a cook"]).projector)
-    w, shared = reduction.ask(queries)
-    assert torch.allclose(reduction.reduce(vectors) @ w.T + shared, vectors @ queries.T, atol=1e-3)
+    found = reduction.reduce(vectors) @ reduction.ask(queries).T + reduction.shared(queries)
+    assert torch.allclose(found, vectors @ queries.T, atol=1e-3)
 
 
 def test_a_reduction_is_better_than_principal_components(store: Store) -> None:
@@ -74,7 +75,7 @@ def test_a_reduction_is_better_than_principal_components(store: Store) -> None:
     components = torch.linalg.eigh(X.T @ X).eigenvectors.flip(1)
     for dims in (8, 16, 32):
         reduction = learn_reduction(store, dims, CONSTANT, 0)
-        ours = (true - reduction.reduce(vectors) @ reduction.ask(queries)[0].T).square().mean()
+        ours = (true - reduction.reduce(vectors) @ reduction.ask(queries).T).square().mean()
         theirs = (true - X @ components[:, :dims] @ (queries @ components[:, :dims]).T).square().mean()
         assert ours < theirs
 
@@ -85,6 +86,44 @@ def test_coordinates_have_unit_variance_and_come_in_order(store: Store) -> None:
     assert torch.allclose(z.square().mean(0), torch.ones(24), atol=1e-2)
     small = learn_reduction(store, 8, CONSTANT, 0)
     assert torch.allclose(reduction.documents[:, :8].abs(), small.documents.abs(), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("dims", [1, 3, 4, 5, 6, 17, 96, 136, 384])
+def test_groups_are_a_division_and_grow(dims: int) -> None:
+    sizes = _groups(dims)
+    assert sum(sizes) == dims and sizes[:-1] == sorted(sizes[:-1]) and sizes[0] >= min(4, dims)
+    assert len(sizes) == 1 or 2 * sizes[-1] >= sizes[-2]
+
+
+def test_factors_are_one_where_nothing_is_left_out_and_rise_where_something_is(store: Store) -> None:
+    whole = learn_reduction(store, 136, CONSTANT, 0)
+    near = learn_near(store, whole, CONSTANT, 0)
+    assert near.scores.shape == (225, 32) and near.z.shape == (225, 32, whole.dims)
+    assert torch.allclose(near.emphasis(whole.dims), torch.ones(whole.dims), atol=1e-2)
+    few = near.emphasis(24)
+    assert few.shape == (24,) and few[-1] > 1.1 and few[-1] == few.max()
+
+
+def test_factors_fit_the_nearest_documents_of_new_queries_better(store: Store) -> None:
+    vectors = store.nis(slice(None))
+    queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)
+    queries = queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT
+    true = vectors @ queries.T
+    rows = true.topk(10, dim=0).indices.T
+    reduction = learn_reduction(store, 24, CONSTANT, 0)
+    z, w = reduction.reduce(vectors), reduction.ask(queries)
+    emphasis = learn_near(store, reduction, CONSTANT, 0).emphasis(24)
+    plain, better = (recall((asked @ z.T).topk(16, dim=1).indices, rows) for asked in (w, w * emphasis))
+    assert better > plain
+
+
+def test_copies_of_one_document_say_nothing_about_factors(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path, "float16", 136, 0)
+    writer.append(*stand_in(16).half_vectors_and_traces(["a man"] * 40))
+    writer.close()
+    few = Store(tmp_path, "float16", 136)
+    factors = learn_near(few, learn_reduction(few, 8, CONSTANT, 0), CONSTANT, 0).emphasis(1)
+    assert torch.allclose(factors, torch.ones(1), atol=1e-3)
 
 
 def test_partners_are_the_first_and_the_last() -> None:
@@ -105,7 +144,8 @@ def test_coarse_values_are_better_than_even_steps_and_know_few_values() -> None:
 @pytest.mark.parametrize(("width", "fine"), [(1, 0), (1, 1), (2, 0), (7, 2), (16, 0), (16, 5), (16, 16)])
 def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, width: int, fine: int) -> None:
     z, w = torch.randn(2000, width + 3, generator=seeded(width)), torch.randn(40, width + 1, generator=seeded(1))
-    learned = Codes.learn(z, w[:, :width], fine)
+    emphasis = 1 + torch.rand(width, generator=seeded(2))
+    learned = Codes.learn(z, w, emphasis, fine)
     learned.add(z[:900])
     learned.add(z[900:])
     learned.write(tmp_path / "codes.faiss")
@@ -117,7 +157,7 @@ def test_codes_score_every_document_as_what_its_code_stands_for(tmp_path: Path, 
     decoded = torch.cat([coarse + difference, others[:, : width - fine]], dim=1) / codes.weight
     scores, rows = codes.best(w, 2000)
     assert len(codes) == 2000 and torch.equal(rows.sort(1).values, torch.arange(2000).expand(40, -1))
-    compared, expected = scores > -1e30, (w[:, :width] @ decoded.T).gather(1, rows)
+    compared, expected = scores > -1e30, ((w[:, :width] * emphasis) @ decoded.T).gather(1, rows)
     assert compared.float().mean() > 0.9
     assert (scores - expected)[compared].abs().max() < 0.01 * (expected.amax() - expected.amin())
     error = (decoded - z[:, :width]).square().mean(0)
@@ -129,10 +169,10 @@ def test_weights_and_coarse_values_keep_scores_better(store: Store) -> None:
     reduction = learn_reduction(store, 32, CONSTANT, 0)
     z = reduction.reduce(store.nis(slice(None)))
     queries = half_vector(stand_in(16).encode(sentences(1200)[900:]).projector)
-    w = reduction.ask(queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT)[0]
+    w = reduction.ask(queries - (queries @ CONSTANT / 16).unsqueeze(1) * CONSTANT)
 
     def error(z: Tensor, w: Tensor, queries: Tensor, fine: int = 0) -> float:
-        codes = Codes.learn(z, w, fine)
+        codes = Codes.learn(z, w, torch.ones(w.shape[1]), fine)
         codes.add(z)
         scores, rows = codes.best(queries, len(z))
         return float((scores - (queries @ z.T).gather(1, rows)).square().mean())
@@ -142,14 +182,14 @@ def test_weights_and_coarse_values_keep_scores_better(store: Store) -> None:
     assert error(z, w, w, fine=4) < 0.8 * plain
 
 
-def test_an_index_of_the_version_before_codes_is_refused(tmp_path: Path) -> None:
+def test_an_index_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
     SubspaceIndex.build(sentences(300), stand_in(16), tmp_path / "old", kind="reduced")
     maps = load_file(tmp_path / "old/reduction.safetensors")
-    del maps["weight"]
+    del maps["near"]
     save_file(maps, tmp_path / "old/reduction.safetensors")
-    with pytest.raises(UserError, match="earlier version, without codes: build the index again"):
+    with pytest.raises(UserError, match="earlier version: build the index again"):
         Cascade("reduced", REDUCED, keeps_vectors=True).open(tmp_path / "old", 136, {"dims": 136} | REDUCED)
 
 
@@ -166,7 +206,7 @@ def test_coded_rows_score_what_their_levels_stand_for(width: int) -> None:
     assert ((decoded - rest).square().sum(1) / rest.square().sum(1)).max() < 0.12
     queries, reduced = torch.randn(2, width, generator=seeded(1)), torch.randn(2, 60, generator=seeded(2))
     rows = torch.stack([torch.randperm(70, generator=seeded(seed))[:60] for seed in (3, 4)])
-    found = CodedRows(pack(levels), step, spread).scores(rows, queries, reduced)
+    found = CodedRows(pack(levels), step, spread).scores(rows, queries, lambda: reduced)
     expected = torch.stack([decoded[rows[q]] @ queries[q] for q in range(2)]) + reduced
     assert torch.allclose(found, expected, rtol=1e-4, atol=1e-3)
 
@@ -179,7 +219,7 @@ def test_every_byte_is_read_back() -> None:
     for entry in range(3):
         query = torch.zeros(1, 3)
         query[0, entry] = 1.0
-        found = rows.scores(torch.arange(216).unsqueeze(0), query, torch.zeros(1, 216))
+        found = rows.scores(torch.arange(216).unsqueeze(0), query, lambda: torch.zeros(1, 216))
         assert torch.allclose(found[0], levels[:, entry] - 2.5)
 
 

@@ -39,6 +39,8 @@ class SubspaceIndex:
         self.texts = StoredTexts(folder)
         self.searcher = open_searcher(folder, manifest, uri)
         self._constant = half_vector(torch.eye(manifest.dim))
+        row, column = torch.triu_indices(manifest.dim, manifest.dim)
+        self._places, self._scale = row * manifest.dim + column, torch.where(row == column, 1.0, 2.0**0.5)
 
     @classmethod
     def build(
@@ -126,7 +128,8 @@ class SubspaceIndex:
             raise UserError(f"queries must have shape (B, {self.dim}, {self.dim}), got {tuple(queries.shape)}.")
         if not 1 <= top <= len(self):
             raise UserError(f"cannot return the best {top:,} of {len(self):,} documents: ask for 1 to {len(self):,}.")
-        half = half_vector(queries.float())
+        queries = queries.float()
+        half = ((queries + queries.mT) / 2).flatten(1).index_select(1, self._places).mul_(self._scale)  # half_vector, in half the time
         # Tr(P I)/Tr(P) is 1 for every document. This part of a query, large in a negation, can decide nothing: it is added at the end.
         same = (half @ self._constant / self.dim).unsqueeze(1)
         scores, rows = self.searcher.search(half - same * self._constant, top, effort)

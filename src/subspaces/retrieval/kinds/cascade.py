@@ -15,11 +15,13 @@ from subspaces.retrieval.kinds.rows import Rows
 
 @dataclass(frozen=True)
 class Stages:
-    """Codes of all documents, coordinates in 8 bits (N, m), the value of one unit for each document (N,), how many documents pass on."""
+    """Codes of all documents, coordinates in 8 bits (N, m), the value of one unit for each document (N,), factors of the coordinates for
+    choosing by them (m,), how many documents pass on."""
 
     codes: Codes
     digits: Tensor
     unit: Tensor
+    emphasis: Tensor
     shortlist: int
     rerank: int
 
@@ -32,11 +34,15 @@ class CascadeSearcher:
         count = len(self.stages.codes)
         last = min(count, max(round(effort * self.stages.rerank), 2 * top))
         short = min(count, max(round(effort * self.stages.shortlist), 4 * last))
-        w, shared = self.reduction.ask(queries)
+        w = self.reduction.ask(queries)
         rows = self.stages.codes.best(w, short)[1].sort(dim=1).values  # in the order of the file, which memory likes
-        scores, place = self._reduced(w, rows).topk(last, dim=1, sorted=False)
-        rows, order = rows.gather(1, place).sort(dim=1)  # once more: it is the order of equal scores
-        return keep_best(self.rows.scores(rows, queries, scores.gather(1, order) + shared.unsqueeze(1)), rows, top)
+        place = self._reduced(w * self.stages.emphasis, rows).topk(last, dim=1, sorted=False).indices
+        rows = rows.gather(1, place).sort(dim=1).values  # once more: it is the order of equal scores
+
+        def reduced() -> Tensor:
+            return self._reduced(w, rows) + self.reduction.shared(queries).unsqueeze(1)
+
+        return keep_best(self.rows.scores(rows, queries, reduced), rows, top)
 
     def _reduced(self, w: Tensor, rows: Tensor) -> Tensor:
         """Scores by all coordinates of some documents (B, c), chosen for each query."""

@@ -1,4 +1,4 @@
-"""The first look at all documents: reduced coordinates in codes of 4 bits, about two coordinates to a code, 52 bytes for 192 of them.
+"""The first look at all documents: reduced coordinates in codes of 4 bits, about two coordinates to a code, 28 bytes for 96 of them.
 
 faiss keeps the 16 values that a code can add to a score in a register and looks up 32 documents at once, several times faster than a
 product of matrices over the same coordinates (`IndexPQFastScan`). Sixteen points are few for two coordinates, so they are spent where
@@ -24,22 +24,24 @@ _ROUNDS = 30  # of Lloyd's: coarse values hardly move after ten
 
 
 class Codes:
-    """`weight` (m,): how much queries vary in each coordinate of theirs. Documents are kept as codes of z·weight and asked with w/weight.
+    """`weight` (m,): how much queries vary in each coordinate of theirs. Documents are kept as codes of z·weight and asked with
+    w·emphasis/weight, where `emphasis` (m,) is what makes near documents stand out (see `reduction`).
 
     `coarse` (f, 16): the coarse values of the first f coordinates of z·weight. `order`: of the others and the f differences, partners
     side by side.
     """
 
-    def __init__(self, index: Any, weight: Tensor, coarse: Tensor, order: Tensor):
-        self.index, self.weight, self.coarse, self.order = index, weight, coarse, order
+    def __init__(self, index: Any, weight: Tensor, emphasis: Tensor, coarse: Tensor, order: Tensor):
+        self.index, self.weight, self.emphasis, self.coarse, self.order = index, weight, emphasis, coarse, order
+        self._asks = emphasis / weight
 
     @classmethod
-    def learn(cls, z: Tensor, w: Tensor, fine: int = 0) -> Codes:
-        """From coordinates of some documents (N, ≥ m) and of some queries (K, m); the first `fine` get two codes each. No document is
-        kept yet."""
+    def learn(cls, z: Tensor, w: Tensor, emphasis: Tensor, fine: int = 0) -> Codes:
+        """From coordinates of some documents (N, ≥ m) and of some queries (K, ≥ m), and factors (m,); the first `fine` get two codes
+        each. No document is kept yet."""
         import faiss
 
-        weight = w.square().mean(0).sqrt_().clamp_min_(_TINY)
+        weight = (w[:, : len(emphasis)] * emphasis).square().mean(0).sqrt_().clamp_min_(_TINY)
         weighed = z[:, : len(weight)] * weight
         coarse = coarse_values(weighed[:, :fine])
         others = _difference(weighed, coarse)[1]
@@ -47,7 +49,7 @@ class Codes:
         count = len(coarse) + len(order) // 2
         index = faiss.IndexPQFastScan(2 * count, count, _BITS, faiss.METRIC_INNER_PRODUCT)
         index.pq.cp.min_points_per_centroid = 1  # faiss would print warnings for small indexes
-        learned = cls(index, weight, coarse, order)
+        learned = cls(index, weight, emphasis, coarse, order)
         same_threads()
         index.train(learned._documents(z))
         points = torch.from_numpy(faiss.vector_to_array(index.pq.centroids)).view(count, _POINTS, 2)
@@ -58,11 +60,11 @@ class Codes:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """All but the documents."""
-        return {"weight": self.weight, "coarse": self.coarse, "order": self.order}
+        return {"weight": self.weight, "emphasis": self.emphasis, "coarse": self.coarse, "order": self.order}
 
     @classmethod
     def read(cls, path: Path, tensors: dict[str, Tensor]) -> Codes:
-        return cls(read_faiss(path), tensors["weight"], tensors["coarse"], tensors["order"])
+        return cls(read_faiss(path), tensors["weight"], tensors["emphasis"], tensors["coarse"], tensors["order"])
 
     def write(self, path: Path) -> None:
         write_faiss(self.index, path)
@@ -80,7 +82,7 @@ class Codes:
         Scores are rough, and the lowest there is for documents that were not compared.
         """
         same_threads()
-        asked = w[:, : len(self.weight)] / self.weight
+        asked = w[:, : len(self._asks)] * self._asks
         first = asked[:, : len(self.coarse)]
         found = self.index.search(self._side_by_side(first, torch.cat([asked[:, len(self.coarse) :], first], dim=1)), top)
         scores, rows = (torch.from_numpy(part) for part in found)

@@ -1,7 +1,7 @@
 """The two kinds of this project: scores in a few coordinates first, then every entry of the best.
 
-reduced   512 coordinates beside the half-vectors in 16 bits: exact scores of the last candidates
-compact   208 coordinates and what they leave over in six levels: a fifth of the size, scores off by about a thousandth
+reduced   384 coordinates beside the half-vectors in 16 bits: exact scores of the last candidates
+compact   256 coordinates and what they leave over in six levels: a fifth of the size, scores off by about a thousandth
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from subspaces.errors import UserError
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
 from subspaces.retrieval.kinds.codes import Codes
-from subspaces.retrieval.kinds.reduction import Reduction, learn_reduction, without
+from subspaces.retrieval.kinds.reduction import Reduction, learn_near, learn_reduction, without
 from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, levels_of, mapped, pack, spread_of, value_of
 from subspaces.retrieval.store import Store
 
@@ -31,8 +31,8 @@ _UNIT, _DIGITS = "unit.f32", "coordinates.i8"
 _SPREAD, _LEVELS = "spread.f32", "levels.u8"
 _BLOCK = 4096
 _SAMPLE = 4096  # documents that decide the steps of the levels
-REDUCED = {"first": 192, "fine": 8, "dims": 512, "shortlist": 512, "rerank": 64, "seed": 0}
-COMPACT = {"first": 128, "fine": 8, "dims": 208, "shortlist": 640, "rerank": 128, "seed": 0}
+REDUCED = {"first": 96, "fine": 8, "dims": 384, "shortlist": 448, "rerank": 32, "seed": 0}
+COMPACT = {"first": 96, "fine": 8, "dims": 256, "shortlist": 448, "rerank": 64, "seed": 0}
 
 
 class Cascade:
@@ -51,8 +51,10 @@ class Cascade:
         first = min(used["first"], reduction.dims)
         used |= {"dims": reduction.dims, "first": first, "fine": min(used["fine"], first)}
         sample = store.sample(_SAMPLE, used["seed"])
-        codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample))[0][:, :first], used["fine"])
-        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries, **codes.tensors}
+        near = learn_near(store, reduction, identity, used["seed"])
+        codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample)), near.emphasis(first), used["fine"])
+        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries}
+        tensors |= {"near": near.emphasis(reduction.dims), **codes.tensors}
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
@@ -80,8 +82,8 @@ class Cascade:
     def open(self, folder: Path, width: int, settings: dict[str, Any]) -> Searcher:
         with safe_open(folder / _MAPS, framework="pt") as content:
             maps = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
-        if "weight" not in maps:
-            raise UserError(f"{folder} was built by an earlier version, without codes: build the index again.")
+        if "near" not in maps:
+            raise UserError(f"{folder} was built by an earlier version: build the index again.")
         reduction = Reduction(maps["mean"], maps["documents"], maps["queries"])
         codes = Codes.read(folder / _FIRST, maps)
         digits = mapped(folder / _DIGITS, np.int8, settings["dims"])
@@ -89,7 +91,8 @@ class Cascade:
             rows = HalfRows(Store(folder, self.precision, width))
         else:
             rows = CodedRows(mapped(folder / _LEVELS, np.uint8, -(-width // 3)), maps["step"], _column(folder / _SPREAD))
-        return CascadeSearcher(reduction, Stages(codes, digits, _column(folder / _UNIT), settings["shortlist"], settings["rerank"]), rows)
+        stages = Stages(codes, digits, _column(folder / _UNIT), maps["near"], settings["shortlist"], settings["rerank"])
+        return CascadeSearcher(reduction, stages, rows)
 
 
 def _eight_bits(z: Tensor) -> tuple[Tensor, Tensor]:

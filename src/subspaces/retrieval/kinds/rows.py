@@ -10,7 +10,7 @@ three products with f, A and B, and no table is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -25,8 +25,8 @@ LEVELS = 6
 
 
 class Rows(Protocol):
-    def scores(self, rows: Tensor, queries: Tensor, reduced: Tensor) -> Tensor:
-        """Scores (B, c) of candidates, given half-vectors of queries (B, D) and what their reductions say, (B, c)."""
+    def scores(self, rows: Tensor, queries: Tensor, reduced: Callable[[], Tensor]) -> Tensor:
+        """Scores (B, c) of candidates, given half-vectors of queries (B, D) and, if asked for, what their reductions say, (B, c)."""
         ...
 
 
@@ -38,7 +38,7 @@ class HalfRows:
         self._narrow = torch.empty(_TOGETHER, store.width, dtype=store.half.dtype)
         self._wide = torch.empty(_TOGETHER, store.width)
 
-    def scores(self, rows: Tensor, queries: Tensor, reduced: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, queries: Tensor, reduced: Callable[[], Tensor]) -> Tensor:
         out = torch.empty(rows.shape)
         for query, some, place in _pieces(rows, out):
             narrow, wide = self._narrow[: len(some)], self._wide[: len(some)]
@@ -58,7 +58,7 @@ class CodedRows:
         self._narrow = torch.empty(_TOGETHER, parts, dtype=torch.uint8)
         self._wide, self._floor = torch.empty(_TOGETHER, parts), torch.empty(_TOGETHER, parts)
 
-    def scores(self, rows: Tensor, queries: Tensor, reduced: Tensor) -> Tensor:
+    def scores(self, rows: Tensor, queries: Tensor, reduced: Callable[[], Tensor]) -> Tensor:
         scaled = torch.nn.functional.pad(queries, (0, len(self.step) - queries.shape[1])) * self.step
         first, second, third = scaled.unflatten(1, (3, -1)).unbind(1)
         factors = torch.stack([first, second - LEVELS * first, third - LEVELS * second], dim=1)
@@ -72,7 +72,7 @@ class CodedRows:
                 torch.mul(wide, 1 / LEVELS**power, out=floor).floor_()
                 place.addmv_(floor, factors[query, power])
         middle = (LEVELS - 1) / 2 * scaled.sum(1, keepdim=True)
-        return out.sub_(middle).mul_(self.spread[rows]).add_(reduced)
+        return out.sub_(middle).mul_(self.spread[rows]).add_(reduced())
 
 
 def _pieces(rows: Tensor, out: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
