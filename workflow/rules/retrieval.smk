@@ -87,16 +87,15 @@ rule measure_latency:
         "logs/retrieval/latency.log",
     conda:
         "../../environment.yml"
-    # nothing else runs beside a measurement
+    # nothing else runs beside a measurement; it uses one core of them, so that machines can be compared
     threads: whole_machine
     resources:
         **asks("evaluation"),
         mem_mb=10000,
     params:
         scale=PARAMS.scale,
-        threads=PARAMS.job_threads,
     shell:
-        "subspaces --scale {params.scale} retrieval latency --threads {params.threads} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces --scale {params.scale} retrieval latency --threads 1 > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
 
 rule measure_encoding:
