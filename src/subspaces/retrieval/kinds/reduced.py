@@ -22,7 +22,7 @@ from subspaces.errors import UserError
 from subspaces.retrieval.kinds.base import Searcher, with_defaults
 from subspaces.retrieval.kinds.cascade import CascadeSearcher, Stages
 from subspaces.retrieval.kinds.codes import Codes
-from subspaces.retrieval.kinds.reduction import Reduction, learn_near, learn_reduction, without
+from subspaces.retrieval.kinds.reduction import DocumentReduction, Reduction, learn_near, learn_reduction, without
 from subspaces.retrieval.kinds.rows import CodedRows, HalfRows, best_step, levels_of, mapped, pack, spread_of, value_of
 from subspaces.retrieval.store import Store
 
@@ -53,8 +53,7 @@ class Cascade:
         sample = store.sample(_SAMPLE, used["seed"])
         near = learn_near(store, reduction, identity, used["seed"])
         codes = Codes.learn(reduction.reduce(sample), reduction.ask(without(identity, sample)), near.emphasis(first), used["fine"])
-        tensors = {"mean": reduction.mean, "documents": reduction.documents, "queries": reduction.queries}
-        tensors |= {"near": near.emphasis(reduction.dims), **codes.tensors}
+        tensors = {"mean": reduction.mean, "queries": reduction.queries, "near": near.emphasis(reduction.dims), **codes.tensors}
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample)[0])
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
@@ -84,7 +83,7 @@ class Cascade:
             maps = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
         if "near" not in maps:
             raise UserError(f"{folder} was built by an earlier version: build the index again.")
-        reduction = Reduction(maps["mean"], maps["documents"], maps["queries"])
+        reduction = Reduction(maps["mean"], maps["queries"])
         codes = Codes.read(folder / _FIRST, maps)
         digits = mapped(folder / _DIGITS, np.int8, settings["dims"])
         if self.keeps_vectors:
@@ -101,7 +100,7 @@ def _eight_bits(z: Tensor) -> tuple[Tensor, Tensor]:
     return z.div_(unit.unsqueeze(1)).round_().to(torch.int8), unit
 
 
-def _rest(reduction: Reduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
+def _rest(reduction: DocumentReduction, vectors: Tensor) -> tuple[Tensor, Tensor]:
     """What the coordinates leave over of v − μ, as rows of spread 1 (N, D), and the spreads (N,)."""
     rest = vectors - reduction.mean - reduction.restore(reduction.reduce(vectors))
     spread = spread_of(rest)

@@ -33,19 +33,14 @@ _ROUNDING = 1e-6  # of the largest squared singular value: below it single preci
 
 @dataclass(frozen=True)
 class Reduction:
-    """`mean` (D,), `documents` (D, m), `queries` (D, m)."""
+    """What a search needs: `mean` (D,), `queries` (D, m)."""
 
     mean: Tensor
-    documents: Tensor
     queries: Tensor
 
     @property
     def dims(self) -> int:
-        return self.documents.shape[1]
-
-    def reduce(self, vectors: Tensor) -> Tensor:
-        """NIS vectors of documents (N, D) → z (N, m)."""
-        return (vectors - self.mean) @ self.documents
+        return self.queries.shape[1]
 
     def restore(self, z: Tensor) -> Tensor:
         """The part of v − μ that z stands for, (N, D): its inner product with any q is ⟨z, w⟩."""
@@ -60,7 +55,18 @@ class Reduction:
         return queries @ self.mean
 
 
-def learn_reduction(store: Store, dims: int, constant: Tensor, seed: int) -> Reduction:
+@dataclass(frozen=True)
+class DocumentReduction(Reduction):
+    """And what a build needs: `documents` (D, m)."""
+
+    documents: Tensor
+
+    def reduce(self, vectors: Tensor) -> Tensor:
+        """NIS vectors of documents (N, D) → z (N, m)."""
+        return (vectors - self.mean) @ self.documents
+
+
+def learn_reduction(store: Store, dims: int, constant: Tensor, seed: int) -> DocumentReduction:
     """From stored documents. `constant` is the half-vector of the identity: what it adds to a score is the same for all, so it is left
     out of the queries, as in a search."""
     vectors = store.sample(DOCUMENTS, seed)
@@ -72,7 +78,7 @@ def learn_reduction(store: Store, dims: int, constant: Tensor, seed: int) -> Red
     squares, U = squares.flip(0)[:dims], U.flip(1)[:, :dims]
     known = int((squares > _ROUNDING * squares[0]).sum().clamp_min(1))
     documents = (Y.T.double() @ U[:, :known] / squares[:known].clamp_min(1e-300).sqrt()).float() * len(X) ** 0.5
-    return Reduction(mean, documents, X.T @ (X @ documents) / len(X))
+    return DocumentReduction(mean, X.T @ (X @ documents) / len(X), documents)
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def _groups(dims: int) -> list[int]:
     return sizes
 
 
-def learn_near(store: Store, reduction: Reduction, constant: Tensor, seed: int) -> Near:
+def learn_near(store: Store, reduction: DocumentReduction, constant: Tensor, seed: int) -> Near:
     """Some documents of a sample as queries for all of it. A query's own document is among the nearest: in the whole store the best ones
     are nearer than the nearest of a sample."""
     vectors = store.sample(DOCUMENTS, seed)
