@@ -22,8 +22,8 @@ def test_compression_marks_the_first_quarter_and_its_price():
     }
     figure = draw_compression(content)
     text = "\n".join(said(figure))
-    assert "≥ 4× from τ = 0.2 (4.0×)" in text and "mAP −0.75 → 98.25" in text
-    assert "≥ 4× from τ = 0.1 (5.0×)" in text and "2-way accuracy +1.00 → 86.00" in text
+    assert "≥ 4× from τ = 0.2 (4.0×)" in text and "quality −0.75 → 98.25" in text
+    assert "≥ 4× from τ = 0.1 (5.0×)" in text and "quality +1.00 → 86.00" in text
     quality = [line for line in figure.axes[0].lines if line.get_label() == "quality"]
     assert list(quality[0].get_ydata()) == content["wordnet"]["map"]
     assert not unreadable(figure)

@@ -63,7 +63,7 @@ def draw_compression(content: dict[str, Any]) -> Figure:
         if curve is None:
             not_run(axes)
         else:
-            drawn.append((axes, _draw(axes, curve, name), curve, name))
+            drawn.append((axes, _draw(axes, curve, name), curve))
     if drawn:
         panels[-1].tick_params(bottom=True, labelbottom=True)
         panels[-1].set_xlabel(r"threshold $\tau$: eigenvalues below it are dropped")
@@ -74,8 +74,8 @@ def draw_compression(content: dict[str, Any]) -> Figure:
         figure.legend(handles=signs, loc="outside upper right", ncols=2, handlelength=2.4)
     note(figure, about(content))
     figure.draw_without_rendering()  # everything else has its place now
-    for axes, other, curve, name in drawn:
-        _mark(axes, other, curve, name)
+    for axes, other, curve in drawn:
+        _mark(axes, other, curve)
     return figure
 
 
@@ -98,7 +98,10 @@ def _draw(axes: Axes, curve: _Curve, name: str) -> Axes:
     return other
 
 
-def _mark(axes: Axes, other: Axes, curve: _Curve, name: str) -> None:
+_AROUND = 8  # points kept free around the words, half of it on each side
+
+
+def _mark(axes: Axes, other: Axes, curve: _Curve) -> None:
     at = curve.reached()
     if at is None:
         words = f"{TIMES}× compression: not reached"
@@ -109,13 +112,14 @@ def _mark(axes: Axes, other: Axes, curve: _Curve, name: str) -> None:
     axes.plot(tau, quality, "o", markersize=7, markerfacecolor="none", markeredgecolor="black", markeredgewidth=0.9, zorder=4)
     cost = round(quality - curve.quality[0], 2)
     signed = "±0.00" if cost == 0 else f"{cost:+.2f}".replace("-", "−")
-    lines = [f"≥ {TIMES}× from τ = {tau:g} ({curve.full / curve.rank[at]:.1f}×)", f"{name} {signed} → {quality:.2f}"]
+    lines = [f"≥ {TIMES}× from τ = {tau:g} ({curve.full / curve.rank[at]:.1f}×)", f"quality {signed} → {quality:.2f}"]
     if np.isfinite(curve.bytes[[0, at]]).all():
         lines.append(f"{size_words(curve.bytes[at])} instead of {size_words(curve.bytes[0])}")
     seen = [_dense(axes.transData.transform(np.column_stack([curve.tau, curve.quality])))]
     seen.append(_dense(other.transData.transform(np.column_stack([curve.tau, curve.rank]))))
     place = _free_spot(axes, lines, axes.transData.transform((tau, quality)), np.vstack(seen))
-    style = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 4}
+    left = place[0] < axes.transAxes.inverted().transform(axes.transData.transform((tau, quality)))[0]
+    style = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 2, "shrinkB": 4, "relpos": (float(left), 0.5)}
     look = {"ha": "center", "va": "center", "fontsize": SMALL, "linespacing": 1.25, "arrowprops": style}
     axes.annotate("\n".join(lines), (tau, quality), place, textcoords="axes fraction", **look)
 
@@ -123,10 +127,10 @@ def _mark(axes: Axes, other: Axes, curve: _Curve, name: str) -> None:
 def _free_spot(axes: Axes, lines: list[str], point: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """The middle, in shares of the axes, of the spot that covers the least of the lines, and of those the nearest to the point."""
     box, scale = axes.get_window_extent(), axes.figure.dpi / POINTS
-    wide, high = (max(map(width, lines)) + 6) * scale, (len(lines) * 1.25 * SMALL + 6) * scale
+    wide, high = (max(map(width, lines)) + _AROUND) * scale, len(lines) * 1.25 * SMALL * scale
 
     def crowded(middle: tuple[float, float]) -> tuple[float, float]:
-        area = Bbox.from_bounds(middle[0] - wide / 2, middle[1] - high / 2, wide, high)
+        area = Bbox.from_bounds(middle[0] - wide / 2, middle[1] - high / 2, wide, high).padded(_AROUND / 2 * scale)
         covered = ((curves >= area.min) & (curves <= area.max)).all(1).sum()
         on_line = 1000 * (area.x0 < point[0] < area.x1)
         return float(covered + on_line), float(np.hypot(*(np.array(middle) - point)))
