@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# `make test`: style, then every test; those that run the real graph, DVC and SLURM come last, one at a time. Job arrays and accounts
-# of SLURM are in `make slurm`.
+# `make test`: style, then every test; those that run the real graph, DVC and SLURM come last. Job arrays and accounts of SLURM are in
+# `make slurm`.
 set -euo pipefail
 bash .ci/lint.sh
 bash .ci/tools.sh
 pytest -q -n 2 --dist loadfile -m "not workflow and not slurm and not lifecycle"
-pytest -q -m "workflow or lifecycle" # together: they share one built project
+pytest -q -n 2 --dist loadfile -m "workflow or lifecycle" # together: they share one built project
 pytest -q tests/slurm/test_resources.py tests/slurm/test_slurm.py

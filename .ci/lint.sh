@@ -7,4 +7,5 @@ snakefmt --check --compact-diff Snakefile workflow/rules
 snakemake --lint
 subspaces dvc-yaml --check
 subspaces rule-graph --check
+subspaces status --check
 echo "style and generated files are clean"

@@ -285,10 +285,14 @@ def adopt_results(
 
 
 @app.command()
-def status() -> None:
+def status(
+    check: Annotated[bool, typer.Option("--check", help="Only results/ and figures/, which git keeps; fail if one is stale.")] = False,
+) -> None:
     """List the outputs that are not current, without running anything."""
-    recipes = recipes_here().everything()
+    recipes = [one for one in recipes_here().everything() if not check or one.output.startswith(("results/", "figures/"))]
     wanted = [one.output for one in recipes if not one.is_built()]
+    if check and wanted:
+        raise UserError(f"made from other settings, other code or another text: {', '.join(wanted)}. Run `snakemake --cores 2`.")
     typer.echo("\n".join([*wanted, f"{len(wanted)} of {len(recipes)} outputs are not current"]) if wanted else "everything is current")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -149,13 +150,29 @@ def project(tmp_path) -> Project:
     return copied
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory) -> Project:
-    """A copy with everything built once; tests that use it put back what they change."""
-    copied = copy_project(tmp_path_factory.mktemp("built") / "project")
+def build(folder: Path) -> Project:
+    copied = copy_project(folder)
     make_tiny(copied)
     copied.run("subspaces", "warm", "--", "snakemake", "--cores", "2", "--", "all")
     return copied
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, worker_id) -> Project:
+    """A copy with everything built once; tests that use it put back what they change. Of several workers the first one builds it, and
+    each has a copy for itself."""
+    base = tmp_path_factory.getbasetemp()
+    if worker_id == "master":
+        return build(base / "built/project")
+    first = base.parent / "built"
+    with open(base.parent / "built.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (first / "whole").exists():
+            shutil.rmtree(first, ignore_errors=True)
+            build(first / "project")
+            (first / "whole").touch()
+    shutil.copytree(first / "project", base / "built/project", symlinks=True)
+    return Project(base / "built/project")
 
 
 def copy_built(built: Project, folder: Path) -> Project:

@@ -244,7 +244,10 @@ def test_the_committed_results_count_as_built(tmp_path):
     if not (clone.folder / TABLE).exists():
         pytest.skip("no results are committed")
     assert clone.planned("all") == set()
+    assert clone.run("subspaces", "status", "--check").stdout == "everything is current\n"
     clone.edit_params(reconstruction__lambda=0.25)
+    stale = clone.run("subspaces", "status", "--check", check=False)
+    assert stale.returncode == 1 and TABLE in stale.stderr and "models/" not in stale.stderr
     assert any(one.startswith("models/") for one in clone.planned(TABLE))
     table = clone.folder / TABLE
     before = table.read_bytes()
