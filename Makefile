@@ -20,7 +20,7 @@ help: ## list the targets
 setup: $(STAMP) ## make .venv and install the pinned stack
 
 # torch first: a plain `torch` would bring gigabytes of CUDA packages to a machine without a GPU
-$(STAMP): pyproject.toml workflow/install.sh
+$(STAMP): pyproject.toml workflow/requirements.lock workflow/install.sh
 	@bash workflow/install.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 

@@ -1,7 +1,7 @@
 """The whole reproduction as one graph. `snakemake --cores 2 -- results/tables/reconstruction.tex`, or any other output by name.
 
-Parameters come from params.yaml beside this file, checked by type; `--config scale=quick` chooses another scale,
-`--directory runs/quick` another place for everything that is made. What has to be made is decided by content: see subspaces.keys.
+Parameters come from params.yaml beside this file; `--config scale=quick` chooses another scale, `--directory runs/quick` another
+working folder. Keys decide what is rebuilt (subspaces/pipeline/artefact.py): each rule has its key file as an input.
 """
 
 
@@ -12,10 +12,10 @@ report: "workflow/report/workflow.rst"
 
 
 wildcard_constraints:
+    row="[^/]+",
     pos="|".join(POS),
     coverage="|".join(map(str, COVERAGES)),
-    ways="2|3",
-    row="[^/]+",
+    ways="|".join(snli.WAYS),
     seed=r"\d+",
     table="|".join(registry.tables()),
 
@@ -26,8 +26,8 @@ include: "workflow/rules/hyperlex.smk"
 include: "workflow/rules/link_prediction.smk"
 include: "workflow/rules/snli.smk"
 include: "workflow/rules/composition.smk"
-include: "workflow/rules/retrieval.smk"
-include: "workflow/rules/paper.smk"
+include: "workflow/rules/efficiency.smk"
+include: "workflow/rules/report.smk"
 
 
 localrules:
@@ -37,19 +37,30 @@ localrules:
 rule all:
     default_target: True
     input:
-        expand("results/numbers/{id}.json", id=registry.numbers()),
-        expand(
-            "results/tables/{name}.{kind}",
-            name=RECIPES.table_names,
-            kind=["tex", "md"],
-        ),
-        expand("figures/{name}.{kind}", name=FIGURES, kind=["pdf", "png"]),
-        "results/report.html",
-        # also those that no number of the paper asks for
-        [RECIPES.hyperlex_evaluation(*job).output for job in RECIPES.hyperlex_jobs],
+        [
+            file
+            for artefact in PROJECT.artefacts.values()
+            if artefact.output.startswith(("results/", "figures/"))
+            for file in (artefact.output, *artefact.beside)
+        ],
 
 
-# `--retries` is for training, which goes on from its checkpoint; anything else would only fail once more
-for one in workflow.rules:
-    if not one.name.startswith("train_"):
-        one.restart_times = 0
+# One name per family of evaluations, for people and for DVC's stages.
+for family in ("reconstruction", "hyperlex", "link_prediction", "snli", "composition"):
+
+    rule:
+        name:
+            f"{family}_evaluations"
+        input:
+            [
+                artefact.output
+                for artefact in PROJECT.experiment(family).artefacts()
+                if artefact.output.startswith("results/")
+            ],
+        localrule: True
+
+
+# `--retries` is for training, which resumes from its checkpoint; any other job would only fail again
+for item in workflow.rules:
+    if not item.name.startswith("train_"):
+        item.restart_times = 0

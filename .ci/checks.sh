@@ -4,6 +4,7 @@
 set -euo pipefail
 bash .ci/lint.sh
 bash .ci/tools.sh
-pytest -q -n 2 --dist loadfile -m "not workflow and not slurm and not lifecycle"
+pytest -q -n 2 --dist loadfile -m "not install and not workflow and not slurm and not lifecycle"
+pytest -q -m install # the core alone, in an empty environment
 pytest -q -n 2 --dist loadfile -m "workflow or lifecycle" # together: they share one built project
 pytest -q tests/slurm/test_resources.py tests/slurm/test_slurm.py

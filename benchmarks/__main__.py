@@ -18,12 +18,12 @@ from benchmarks.nli import head, nli
 from benchmarks.poincare import poincare
 from benchmarks.steps import per_edge, shared
 from benchmarks.timing import Row, Skipped, machine
-from subspaces.wordnet.graph import Hierarchy
+from subspaces.hierarchy.graph import Taxonomy
 
 HERE = Path(__file__).resolve().parent
 
 
-def benchmarks(graph: Hierarchy, graph_path: Path, small: bool, limit: int = 0) -> dict[str, Callable[[], Row]]:
+def benchmarks(graph: Taxonomy, graph_path: Path, small: bool, limit: int = 0) -> dict[str, Callable[[], Row]]:
     if small:
         return {
             "step-64": lambda: per_edge(graph, 8, 2.5, batch=16, negatives=4, rounds=1),
@@ -61,8 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs; not judged")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a ratio is short of what is asked")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--graph", type=Path, default=HERE.parent / "data/wordnet/nouns.npz", help="the prepared noun hierarchy")
-    parser.add_argument("--sources", type=int, default=0, help="evaluation: time ours on so many nodes and extrapolate; 0: all")
+    parser.add_argument(
+        "--graph", type=Path, default=HERE.parent / "data/wordnet/nouns.npz", help="the prepared noun hierarchy"
+    )
+    parser.add_argument(
+        "--sources", type=int, default=0, help="evaluation: time ours on so many nodes and extrapolate; 0: all"
+    )
     parser.add_argument("--name", help="of the result file, benchmarks/results/NAME.json")
     parser.add_argument("--out", type=Path, help="another path for the result")
     options = parser.parse_args(arguments)
@@ -90,7 +94,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(show(row), flush=True)
     out = options.out or HERE / "results" / f"{options.name or ('small' if options.small else 'benchmarks')}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
-    content = {"small": options.small, "graph": kind, "graph_counts": graph.counts(), "rows": [row.as_dict() for row in rows]}
+    content = {
+        "small": options.small,
+        "graph": kind,
+        "graph_counts": graph.counts(),
+        "rows": [row.as_dict() for row in rows],
+    }
     content["skipped"] = skipped
     out.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     print(f"saved {out}")

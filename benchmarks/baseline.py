@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from subspaces.wordnet.graph import Hierarchy
-from subspaces.wordnet.negatives import Pairs
-from subspaces.wordnet.sampling import Batch
+from subspaces.hierarchy.graph import Taxonomy
+from subspaces.hierarchy.negatives import Pairs
+from subspaces.hierarchy.sampling import Batch
 
 
 def soft_projector(X: Tensor, lam: float) -> Tensor:
@@ -81,14 +81,16 @@ class AutogradLinkStep(AutogradStep):
     def step(self, batch: Pairs, shared: bool = False) -> float:
         scores = self.scores_of_shared(batch) if shared else self.scores(batch)
         wrong = nn.functional.relu(scores[:, 1:] - self.negative) * batch.counts
-        loss = (nn.functional.relu(self.positive - scores[:, 0]) + self.weigh_as * wrong.sum(1) / batch.counts.sum(1)).mean()
+        loss = (
+            nn.functional.relu(self.positive - scores[:, 0]) + self.weigh_as * wrong.sum(1) / batch.counts.sum(1)
+        ).mean()
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
         return float(loss.detach())
 
 
-def rank_node(node: int, projectors: Tensor, graph: Hierarchy) -> tuple[np.ndarray, float]:
+def rank_node(node: int, projectors: Tensor, graph: Taxonomy) -> tuple[np.ndarray, float]:
     """(ranks of a node's ancestors, the other ancestors left out; average precision) from one full sort of `projectors` (N, d²)."""
     scores = projectors @ projectors[node]
     scores[node] = float("-inf")

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from subspaces.hierarchy.graph import Taxonomy, build_hierarchy
 from subspaces.projector import complement
 from subspaces.training.loop import generator_for
-from subspaces.wordnet.graph import Hierarchy, build_hierarchy
 
 NOUNS = 82_115
 _LONELY = 0.094  # share of the nouns without any hypernym (instances)
@@ -18,14 +18,14 @@ _SECOND = 0.02  # share of nodes with a second parent
 _BIAS = 1.24  # parents lie early in the order: the mean number of ancestors falls from ln N towards the nouns' 8
 
 
-def find_graph(path: Path, nodes: int = NOUNS) -> tuple[Hierarchy, str]:
+def find_graph(path: Path, nodes: int = NOUNS) -> tuple[Taxonomy, str]:
     """(hierarchy, what it is)."""
     if nodes == NOUNS and path.exists():
-        return Hierarchy.load(path), f"WordNet nouns ({path})"
+        return Taxonomy.load(path), f"WordNet nouns ({path})"
     return synthetic(nodes), f"synthetic, {nodes:,} nodes"
 
 
-def synthetic(nodes: int, seed: int = 0) -> Hierarchy:
+def synthetic(nodes: int, seed: int = 0) -> Taxonomy:
     """A random recursive tree with a few second parents and a few nodes without edges."""
     random = np.random.default_rng(seed)
     children = np.arange(1, max(2, round(nodes * (1 - _LONELY))))
@@ -37,7 +37,7 @@ def synthetic(nodes: int, seed: int = 0) -> Hierarchy:
 
 
 @torch.no_grad()
-def trained_like(graph: Hierarchy, dim: int, noise: float = 0.01, block: int = 2048) -> Tensor:
+def trained_like(graph: Taxonomy, dim: int, noise: float = 0.01, block: int = 2048) -> Tensor:
     """Weights X (N, d, d) that rank ancestors first, as training would find them, without hours of training.
 
     Give every node a random vector. Let the subspace of u be everything orthogonal to the vectors of u and its ancestors: it then

@@ -9,18 +9,18 @@ import torch
 from benchmarks.baseline import AutogradLinkStep
 from benchmarks.steps import ALLOWED, LAM, LR, SEED, START, Renumbered, relative
 from benchmarks.timing import Row, in_turns, require_agreement
+from subspaces.geometries.base import make_geometry
+from subspaces.hierarchy.graph import Taxonomy
+from subspaces.hierarchy.link_prediction import LinkPredictionTask, LinkTraining
+from subspaces.hierarchy.negatives import Pairs
+from subspaces.hierarchy.splits import Split, draw_split
 from subspaces.training.loop import generator_for, set_threads
-from subspaces.wordnet.entailment.base import make_entailment
-from subspaces.wordnet.graph import Hierarchy
-from subspaces.wordnet.link_prediction import LinkPrediction
-from subspaces.wordnet.negatives import Pairs
-from subspaces.wordnet.splits import Split, draw_split
 
 COVERAGE = 10
 MARGINS = {"gamma_positive": 0.8, "gamma_negative": 0.1, "weigh_as": 10.0}
 TRAINING = {
     "epochs": 1, "start_epochs": 0, "negatives": 10, "pool": 64, "corrupt": "both", "loss": "margin", "margin": 0.0, "lr": LR,
-    "lr_final": 1.0, "start_lr": LR, "burn_in": 0, "burn_in_factor": 1.0, "validate_every": 1, **MARGINS,
+    "lr_final": 1.0, "start_lr": LR, "optimiser": "adam", "start": 1e-4, "burn_in": 0, "burn_in_factor": 1.0, "validate_every": 1, **MARGINS,
 }  # fmt: skip
 
 
@@ -28,14 +28,16 @@ class LinkWorkload:
     """Some steps of the real task on one split, in our way and in the baseline's, from the same start."""
 
     def __init__(self, split: Split, dim: int, steps: int, **settings: Any):
-        self.task = LinkPrediction(split, make_entailment("subspace", 1, dim, lam=LAM), {**TRAINING, **settings})
+        self.task = LinkPredictionTask(
+            split, make_geometry("subspace", 1, dim, lam=LAM), LinkTraining(**{**TRAINING, **settings})
+        )
         self.task.begin_epoch(0, generator_for(SEED, 1))
         self.steps, self.shared = min(steps, self.task.steps_per_epoch), settings["sampling"] == "shared"
         number = torch.full((split.nodes,), -1)
         touched = torch.unique(torch.cat([self.draw(i).rows for i in range(self.steps)]))
         number[touched] = torch.arange(len(touched))
         self.task.sampler = Renumbered(self.task.sampler, number)
-        self.geometry = self.task.geometry = make_entailment("subspace", len(touched), dim, lam=LAM, start=START)
+        self.geometry = self.task.geometry = make_geometry("subspace", len(touched), dim, lam=LAM, start=START)
         self.geometry.state()  # makes the optimiser
         self.geometry.initialise(generator_for(SEED, 0))
         self.baseline = AutogradLinkStep(self.geometry.X, LAM, LR, *MARGINS.values())
@@ -67,7 +69,15 @@ class LinkWorkload:
         }
 
 
-def link(graph: Hierarchy, dim: int, batch: int = 256, pool: int = 64, edge_batch: int = 128, negatives: int = 10, rounds: int = 7) -> Row:
+def link(
+    graph: Taxonomy,
+    dim: int,
+    batch: int = 256,
+    pool: int = 64,
+    edge_batch: int = 128,
+    negatives: int = 10,
+    rounds: int = 7,
+) -> Row:
     """Milliseconds per `batch` edges on both sides; the baseline takes them in steps of `edge_batch` with their own negatives."""
     name = f"link prediction edges per second, d = {dim}"
     split = draw_split(graph, COVERAGE)

@@ -14,9 +14,9 @@ import torch
 from benchmarks.graphs import find_graph
 from benchmarks.steps import LAM, TRAINING
 from benchmarks.timing import Row
+from subspaces.geometries.base import make_geometry
+from subspaces.hierarchy.reconstruction import ReconstructionTask, ReconstructionTraining
 from subspaces.training.loop import generator_for, set_threads
-from subspaces.wordnet.geometries.base import make_geometry
-from subspaces.wordnet.reconstruction import Reconstruction
 
 
 def memory(graph_path: Path, nodes: int, dim: int, batch: int = 512, pool: int = 256, steps: int = 4) -> Row:
@@ -39,8 +39,8 @@ def train_a_little(job: dict[str, Any]) -> dict[str, Any]:
     set_threads(job["threads"])
     started = _peak()
     graph, _ = find_graph(Path(job["graph"]), job["nodes"])
-    settings = {**TRAINING, "sampling": "shared", "batch": job["batch"], "pool": job["pool"]}
-    task = Reconstruction(graph, make_geometry("subspace", graph.nodes, job["dim"], lam=LAM, start=1e-3), settings)
+    settings = ReconstructionTraining(**{**TRAINING, "sampling": "shared", "batch": job["batch"], "pool": job["pool"]})
+    task = ReconstructionTask(graph, make_geometry("subspace", graph.nodes, job["dim"], lam=LAM, start=1e-3), settings)
     for tensor in task.state().values():
         tensor.add_(0)  # zeros that were never written take no memory: they would flatter us
     task.initialise(generator_for(0, 0))

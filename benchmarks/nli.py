@@ -11,18 +11,19 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import Row, in_turns, require_agreement
-from subspaces.nli.backbone import Backbone
-from subspaces.nli.data import Pairs, load_pairs, subset
-from subspaces.nli.pair_model import make_model
-from subspaces.nli.task import Entailment, Texts
-from subspaces.nli.texts import Tokens, TokenTable, WordPieces, Words
+from subspaces.experiments.pairs import Pairs, load_pairs, subset
+from subspaces.experiments.snli.settings import NliTraining
+from subspaces.experiments.snli.task import Entailment, Texts
+from subspaces.text.backbone import Backbone
+from subspaces.text.pair_model import make_model, read_encoder
+from subspaces.text.texts import Tokens, TokenTable, WordPieces, Words
 from subspaces.training.loop import generator_for, set_threads
 
 LAM, LIMIT, SEED = 0.05, 35, 0
 ALLOWED = {"loss": 1e-4, "gradient": 2e-2}
 TRAINING = {
     "epochs": 1, "lr": 1e-4, "lr_decay": 1.0, "lr_final": 1.0, "warmup": 0.0, "smoothing": 0.1, "validate_steps": 0, "by_length": True,
-    "pad_to_longest": True, "share_premises": True, "autocast": False,
+    "pad_to_longest": True, "share_premises": True, "autocast": False, "dropout": 0.0,
 }  # fmt: skip
 PLAIN = {"by_length": False, "pad_to_longest": False, "share_premises": False}
 TINY = {
@@ -42,14 +43,18 @@ def material(root: Path) -> tuple[Backbone, Any, Pairs, str]:
     folder, data = root / "data/sources/all-MiniLM-L6-v2", root / "data/snli.parquet"
     if (folder / "model.safetensors").exists() and data.exists():
         backbone = Backbone.from_folder(folder, dropout=0.0)
-        return backbone, WordPieces(folder / "tokenizer.json"), subset(load_pairs(data, "train"), 4096, SEED), "all-MiniLM-L6-v2, SNLI"
+        return (
+            backbone,
+            WordPieces(folder / "tokenizer.json"),
+            subset(load_pairs(data, "train"), 4096, SEED),
+            "all-MiniLM-L6-v2, SNLI",
+        )
     draw = np.random.default_rng(SEED)
     words = [f"w{number}" for number in range(200)]
     texts = sorted({" ".join(draw.choice(words, draw.integers(4, 20))) for _ in range(240)})
     premise = np.repeat(np.arange(60), 3)
     pairs = Pairs(texts, premise, 60 + np.arange(180) % (len(texts) - 60), (np.arange(180) % 3).astype(np.int8))
-    backbone = Backbone(TINY, dropout=0.0)
-    backbone.randomise(torch.Generator().manual_seed(SEED))
+    backbone = Backbone.from_config(TINY, dropout=0.0)
     return backbone, Words(words), pairs, "tiny random backbone, made-up sentences"
 
 
@@ -59,13 +64,19 @@ class NliWorkload:
     def __init__(self, root: Path, dim: int, batch: int, micro: int):
         backbone, tokeniser, pairs, self.kind = material(root)
         torch.manual_seed(SEED)
-        model = make_model({"encoder": "subspace", "dim": dim, "lam": LAM}, 2, backbone)
+        model = make_model(
+            read_encoder({"encoder": "subspace", "backbone": "tiny", "dim": dim, "lam": LAM}), 2, backbone
+        )
         plain = copy.deepcopy(model)
-        plain.encode_together = lambda batches: torch.cat([solved_projector(plain.vectors(one), LAM) for one in batches])
+        plain.encode_together = lambda batches: torch.cat(
+            [solved_projector(plain.vectors(one), LAM) for one in batches]
+        )
         table = TokenTable.of(pairs.texts, tokeniser, LIMIT)
-        settings = {**TRAINING, "batch": batch, "micro": micro}
+        settings = NliTraining(**TRAINING, batch=batch, micro=micro)
         self.task = Entailment(model, pairs, pairs, (Texts(table),) * 2, settings)
-        self.plain = Entailment(plain, pairs, pairs, (Texts(table, width=LIMIT),) * 2, settings | PLAIN)
+        self.plain = Entailment(
+            plain, pairs, pairs, (Texts(table, width=LIMIT),) * 2, settings.model_copy(update=PLAIN)
+        )
         for task in (self.task, self.plain):
             task.begin_epoch(0, generator_for(SEED, 1))
 
@@ -88,7 +99,9 @@ class NliWorkload:
                 part = task.loss(micro) * (len(micro) / len(rows))
                 part.backward()
                 loss += float(part.detach())
-            found.append((loss, torch.cat([one.grad.flatten() for one in task.model.parameters() if one.grad is not None])))
+            found.append(
+                (loss, torch.cat([one.grad.flatten() for one in task.model.parameters() if one.grad is not None]))
+            )
             task.model.zero_grad()
         (ours, one), (theirs, other) = found
         return {"loss": abs(ours - theirs) / abs(theirs), "gradient": float((one - other).norm() / other.norm())}
@@ -112,7 +125,9 @@ def nli(root: Path, dim: int = 128, batch: int = 64, micro: int = 64, rounds: in
 def head(root: Path, dim: int = 128, batch: int = 128, rounds: int = 7) -> Row:
     """Milliseconds per sentence with the head and without it; the ratio is what the head adds."""
     backbone, tokeniser, pairs, kind = material(root)
-    model = make_model({"encoder": "subspace", "dim": dim, "lam": LAM}, 2, backbone).eval()
+    model = make_model(
+        read_encoder({"encoder": "subspace", "backbone": "tiny", "dim": dim, "lam": LAM}), 2, backbone
+    ).eval()
     rows = np.random.default_rng(SEED).choice(len(pairs.texts), min(batch, len(pairs.texts)), replace=False)
     tokens: Tokens = TokenTable.of(pairs.texts, tokeniser, LIMIT).batch(np.sort(rows))
 
@@ -125,6 +140,13 @@ def head(root: Path, dim: int = 128, batch: int = 128, rounds: int = 7) -> Row:
         backbone(tokens)
 
     ours, theirs = (value / len(rows) for value in in_turns(whole, bare, rounds))
-    settings = {"dim": dim, "batch": len(rows), "rounds": rounds, "material": kind, "unit": "ms per sentence", "added_ms": ours - theirs}
+    settings = {
+        "dim": dim,
+        "batch": len(rows),
+        "rounds": rounds,
+        "material": kind,
+        "unit": "ms per sentence",
+        "added_ms": ours - theirs,
+    }
     name = f"encoding with the head, d = {dim} (over bare)"
     return Row(name, ours, theirs, ours / theirs, at_least=2.0, aim=1.3, smaller_is_better=True, settings=settings)

@@ -11,23 +11,23 @@ import torch
 
 from benchmarks.steps import SEED, relative
 from benchmarks.timing import Row, Skipped, in_turns, require_agreement
+from subspaces.geometries.base import Geometry, make_geometry
+from subspaces.hierarchy.graph import Taxonomy
+from subspaces.hierarchy.link_prediction import LinkPredictionTask, LinkTraining, softmax_loss
+from subspaces.hierarchy.splits import Split, draw_split
 from subspaces.training.loop import generator_for, set_threads
-from subspaces.wordnet.entailment.base import Entailment, make_entailment
-from subspaces.wordnet.graph import Hierarchy
-from subspaces.wordnet.link_prediction import LinkPrediction, softmax_loss
-from subspaces.wordnet.splits import Split, draw_split
 
 _ALLOWED = {"loss": 1e-6, "update": 1e-4}  # relative; gensim moves along a straight line, ours along a geodesic
 _DEFAULT = 10  # gensim's batch size
 RATE = 0.1
 TRAINING = {
-    "epochs": 1, "start_epochs": 0, "sampling": "per-edge", "pool": 0, "loss": "softmax", "margin": 0.0, "lr": RATE, "lr_final": 1.0,
+    "epochs": 1, "start_epochs": 0, "sampling": "per-edge", "pool": 1, "corrupt": "both", "gamma_positive": 0.0, "gamma_negative": 0.0, "optimiser": "sgd", "start": 1e-4, "loss": "softmax", "margin": 0.0, "lr": RATE, "lr_final": 1.0,
     "start_lr": RATE, "burn_in": 0, "burn_in_factor": 1.0, "validate_every": 1, "weigh_as": 1.0,
 }  # fmt: skip
 
 
 def poincare(
-    graph: Hierarchy,
+    graph: Taxonomy,
     dim: int = 10,
     batch: int = 128,
     negatives: int = 10,
@@ -59,12 +59,18 @@ def poincare(
         "ours_edges_per_second": round(1e3 * len(split.train) / ours),
         "baseline_edges_per_second": round(1e3 * len(split.train) / theirs),
     }  # fmt: skip
-    return Row(name, ours, theirs, theirs / ours, at_least=1.0, aim=2.0, agreement=agreement, settings=settings, threads=1)
+    return Row(
+        name, ours, theirs, theirs / ours, at_least=1.0, aim=2.0, agreement=agreement, settings=settings, threads=1
+    )
 
 
 def race(split: Split, dim: int, batch: int, negatives: int, rounds: int) -> tuple[float, float]:
     """(ours, gensim's) milliseconds per epoch, both in steps of `batch` edges."""
-    task = LinkPrediction(split, make_entailment("poincare", split.nodes, dim), {**TRAINING, "batch": batch, "negatives": negatives})
+    task = LinkPredictionTask(
+        split,
+        make_geometry("poincare", split.nodes, dim),
+        LinkTraining(**TRAINING, batch=batch, negatives=negatives),
+    )
     task.initialise(generator_for(SEED, 0))
     model = gensim_model(split, dim, negatives)
     return in_turns(lambda number: epoch(task, number), lambda _: model.train(1, batch_size=batch), rounds)
@@ -80,7 +86,7 @@ def some_edges(split: Split, count: int) -> Split:
     return Split(names, places.reshape(-1, 2), none, blocks, none, blocks, split.coverage, "a sample of a drawn split")
 
 
-def epoch(task: LinkPrediction, number: int) -> None:
+def epoch(task: LinkPredictionTask, number: int) -> None:
     """One pass over the edges, in the mode that training sets."""
     set_threads(1)
     task.begin_epoch(0, generator_for(SEED, 1, number))
@@ -108,19 +114,21 @@ def compare(split: Split, dim: int, batch: int, negatives: int, rate: float = 1e
     edges = split.train[:batch]
     away = random.integers(1, split.nodes, size=(len(edges), negatives))
     drawn = (edges[:, :1] + away) % split.nodes  # anybody but the child: gensim divides by the distance
-    found = model._prepare_training_batch([(place[child], place[parent]) for child, parent in edges], place[drawn].tolist())
+    found = model._prepare_training_batch(
+        [(place[child], place[parent]) for child, parent in edges], place[drawn].tolist()
+    )
     model.alpha = rate
     model._update_vectors_batch(found)
 
-    geometry: Entailment = make_entailment("poincare", split.nodes, dim)
+    geometry: Geometry = make_geometry("poincare", split.nodes, dim)
     geometry.table.copy_(torch.from_numpy(start))
     children = torch.from_numpy(edges[:, :1].repeat(1 + negatives, axis=1))
     parents = torch.from_numpy(np.concatenate([edges[:, 1:], drawn], axis=1))
     opened = geometry.open(torch.arange(split.nodes))
-    scores = geometry.scores(opened, children.flatten(), parents.flatten()).view(children.shape).requires_grad_()
+    scores = geometry.pair_scores(opened, children.flatten(), parents.flatten()).view(children.shape).requires_grad_()
     loss = softmax_loss(scores, torch.ones(drawn.shape, dtype=torch.bool), 0.0)
     (upstream,) = torch.autograd.grad(loss, scores)
-    geometry.update(opened, upstream.flatten(), rate * len(edges))
+    geometry.update_pairs(opened, upstream.flatten(), rate * len(edges))
     ours, theirs = float(loss.detach()), float(found.loss) / len(edges)
     moved = torch.from_numpy(model.kv.vectors[place] - start)
     return {"loss": abs(ours - theirs) / theirs, "update": relative(geometry.table - torch.from_numpy(start), moved)}

@@ -10,18 +10,22 @@ from torch import Generator, Tensor
 
 from benchmarks.baseline import AutogradStep
 from benchmarks.timing import Row, in_turns, require_agreement
+from subspaces.geometries.base import make_geometry
+from subspaces.hierarchy.graph import Taxonomy
+from subspaces.hierarchy.reconstruction import ReconstructionTask, ReconstructionTraining
+from subspaces.hierarchy.sampling import Batch
 from subspaces.training.loop import generator_for, set_threads
-from subspaces.wordnet.geometries.base import make_geometry
-from subspaces.wordnet.graph import Hierarchy
-from subspaces.wordnet.reconstruction import Reconstruction
-from subspaces.wordnet.sampling import Batch
 
 LAM, LR, START, SEED = 0.2, 5e-4, 0.1, 3
 TRAINING = {
     "epochs": 1, "negatives": 19, "pool": 256, "in_batch": True, "weigh_as": 0, "lr": LR, "lr_final": 1.0, "burn_in": 0,
-    "burn_in_factor": 1.0, "trace_pull": 0.0, "trace_pull_from": 0.5,
+    "burn_in_factor": 1.0, "start": 1e-4, "trace_pull": 0.0, "trace_pull_from": 0.5,
 }  # fmt: skip
-ALLOWED = {"loss": 1e-5, "gradient": 1e-3, "update": 1e-2}  # relative; Adam's first step is a sign, so tiny gradients show there
+ALLOWED = {
+    "loss": 1e-5,
+    "gradient": 1e-3,
+    "update": 1e-2,
+}  # relative; Adam's first step is a sign, so tiny gradients show there
 
 
 @dataclass
@@ -40,8 +44,8 @@ class Renumbered:
 class Workload:
     """Some steps of the real task on the full hierarchy, in our way and in the baseline's, from the same start."""
 
-    def __init__(self, graph: Hierarchy, dim: int, steps: int, **settings: Any):
-        self.task = Reconstruction(graph, None, {**TRAINING, **settings})
+    def __init__(self, graph: Taxonomy, dim: int, steps: int, **settings: Any):
+        self.task = ReconstructionTask(graph, None, ReconstructionTraining(**{**TRAINING, **settings}))
         self.task.begin_epoch(0, generator_for(SEED, 1))
         self.steps = min(steps, self.task.steps_per_epoch)
         number = torch.full((graph.nodes,), -1)
@@ -85,17 +89,23 @@ def relative(one: Tensor, other: Tensor) -> float:
     return float((one - other).norm() / other.norm())
 
 
-def per_edge(graph: Hierarchy, dim: int, at_least: float, batch: int = 128, negatives: int = 19, rounds: int = 7) -> Row:
+def per_edge(graph: Taxonomy, dim: int, at_least: float, batch: int = 128, negatives: int = 19, rounds: int = 7) -> Row:
     name = f"training step, per-edge, d = {dim}"
     work = Workload(graph, dim, steps=2, sampling="per-edge", batch=batch, negatives=negatives)
     agreement = work.agreement()
     require_agreement(name, agreement, ALLOWED)
     ours, theirs = in_turns(work.ours, work.theirs, rounds)
-    settings = {"dim": dim, "batch": batch, "candidates": negatives + 1, "rounds": rounds, "timed": "draw, loss, gradient, Adam"}
+    settings = {
+        "dim": dim,
+        "batch": batch,
+        "candidates": negatives + 1,
+        "rounds": rounds,
+        "timed": "draw, loss, gradient, Adam",
+    }
     return Row(name, ours, theirs, theirs / ours, at_least, aim=8.0, agreement=agreement, settings=settings)
 
 
-def shared(graph: Hierarchy, dim: int, batch: int = 512, pool: int = 256, edge_batch: int = 128, rounds: int = 7) -> Row:
+def shared(graph: Taxonomy, dim: int, batch: int = 512, pool: int = 256, edge_batch: int = 128, rounds: int = 7) -> Row:
     """Milliseconds per `batch` edges on both sides; the baseline takes them in per-edge steps of `edge_batch`."""
     name = f"training edges per second, shared, d = {dim}"
     work = Workload(graph, dim, steps=3, sampling="shared", batch=batch, pool=pool)

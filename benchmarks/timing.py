@@ -47,7 +47,9 @@ class Row:
 def machine() -> dict[str, str]:
     cpu, info = "unknown", Path("/proc/cpuinfo")
     if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
         cpu = f"{len(names)} × {names[0]}" if names else cpu
     return {"cpu": cpu, "torch": torch.__version__}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -148,7 +149,9 @@ def test_half_vectors_keep_every_inner_product(pair):
     assert Subspace.from_half_vector(a.half_vector()).isclose(a, 1e-12)
     query = a & b
     assert (~a).similarity(query).item() == pytest.approx((~a).similarity(query.symmetric()).item(), abs=1e-10)
-    assert torch.dot((~a).half_vector(), query.half_vector()).item() == pytest.approx((~a).similarity(query).item(), abs=1e-10)
+    assert torch.dot((~a).half_vector(), query.half_vector()).item() == pytest.approx(
+        (~a).similarity(query).item(), abs=1e-10
+    )
 
 
 def test_half_vector_is_the_upper_triangle_row_by_row():
@@ -158,7 +161,9 @@ def test_half_vector_is_the_upper_triangle_row_by_row():
     assert half_vector(torch.eye(3).expand(4, 5, 3, 3)).shape == (4, 5, 6)
 
 
-@pytest.mark.parametrize("bad", [torch.zeros(4), torch.zeros(2, 7), torch.tensor(1.0), torch.zeros(3, dtype=torch.long)])
+@pytest.mark.parametrize(
+    "bad", [torch.zeros(4), torch.zeros(2, 7), torch.tensor(1.0), torch.zeros(3, dtype=torch.long)]
+)
 def test_half_vector_of_impossible_length(bad):
     with pytest.raises(UserError):
         unhalf_vector(bad)
@@ -196,7 +201,9 @@ def test_batches_broadcast_index_and_convert():
     few = Subspace.from_vectors(vectors(2, 5, 4, 2), 0.1)
     assert many.similarity(few).shape == many.inclusion(few).shape == (3, 5)
     assert (many & few).shape == (3, 5, 4, 4)
-    assert len(many) == 3 and many[1].shape == (1, 4, 4) and many[1, 0].shape == (4, 4) and many[..., 0].shape == (3, 4, 4)
+    assert (
+        len(many) == 3 and many[1].shape == (1, 4, 4) and many[1, 0].shape == (4, 4) and many[..., 0].shape == (3, 4, 4)
+    )
     assert few[torch.tensor([True, False, True, False, False])].shape == (2, 4, 4)
     assert few.to(torch.float32).projector.dtype == torch.float32
     assert few.dim == 4
@@ -280,7 +287,31 @@ def test_truncate_keeps_or_hardens_what_is_strong():
     soft = Subspace.from_projector(torch.diag(torch.tensor([0.9, 0.5, 0.2], dtype=F64)))
     assert torch.allclose(soft.truncate(0.5).projector.diagonal(), torch.tensor([0.9, 0.5, 0.0], dtype=F64))
     assert torch.allclose(soft.truncate(0.5, hard=True).projector.diagonal(), torch.tensor([1.0, 1.0, 0.0], dtype=F64))
-    assert soft.truncate(1.1).rank == 0
+    assert soft.truncate(1.0).rank == 0
+    for wrong in (1.1, -0.1, float("nan")):
+        with pytest.raises(ValueError, match=r"τ must lie in \[0, 1\]"):
+            soft.truncate(wrong)
+
+
+def test_arrays_lists_stack_basis_and_order():
+    flat = Subspace.from_vectors([[1, 0], [0, 1], [0, 0]], lam=None)
+    line = Subspace.from_vectors(np.eye(3)[:, :1], lam=None).to(torch.float32)
+    assert flat.dtype == torch.float32 and flat.device.type == "cpu"
+    assert bool(line <= flat) and bool(flat >= line) and not bool(flat <= line)
+    both = Subspace.stack([line, flat])
+    assert both.shape == (2, 3, 3) and both.rank.tolist() == pytest.approx([1, 2])
+    assert np.allclose(both.numpy()[1], np.diag([1, 1, 0]))
+    basis = flat.basis()
+    assert basis.shape == (3, 2) and torch.allclose(basis @ basis.T, flat.projector, atol=1e-6)
+    with pytest.raises(ValueError, match="index the batch first"):
+        both.basis()
+    with pytest.raises(TypeError, match=r"& \| ~"):
+        bool(flat)
+    with pytest.raises(ValueError, match="nested lists of numbers"):
+        Subspace.from_vectors(["a", "b"])
+    with pytest.warns(UserWarning, match="zero subspace"):
+        soft = Subspace.from_vectors(torch.eye(3)[:, :2], lam=0.1)
+        soft.meet(soft, "exact")
 
 
 def test_meets_differ_as_documented():
@@ -321,12 +352,16 @@ def test_span_is_the_projector_of_the_stacked_scaled_bases():
 )
 def test_gradients(value):
     X, Y = (v.requires_grad_() for v in vectors(6, 2, 3, 2).unbind())
-    assert torch.autograd.gradcheck(lambda x, y: value(Subspace.from_vectors(x, 0.5), Subspace.from_vectors(y, 0.5)), (X, Y))
+    assert torch.autograd.gradcheck(
+        lambda x, y: value(Subspace.from_vectors(x, 0.5), Subspace.from_vectors(y, 0.5)), (X, Y)
+    )
 
 
 def test_hard_projector_ignores_dependent_vectors():
     X = vectors(7, 6, 2)
-    assert Subspace.from_vectors(torch.cat([X, X @ vectors(8, 2, 5)], dim=1), None).isclose(Subspace.from_vectors(X, None), 1e-9)
+    assert Subspace.from_vectors(torch.cat([X, X @ vectors(8, 2, 5)], dim=1), None).isclose(
+        Subspace.from_vectors(X, None), 1e-9
+    )
 
 
 def test_repr_is_short():

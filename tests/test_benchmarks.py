@@ -23,11 +23,24 @@ from benchmarks.poincare import compare, poincare, some_edges  # noqa: E402
 from benchmarks.steps import Workload  # noqa: E402
 from benchmarks.timing import Row, Skipped, in_turns, require_agreement  # noqa: E402
 
-from subspaces.wordnet.geometries.base import make_geometry  # noqa: E402
-from subspaces.wordnet.ranking import evaluate_ranking  # noqa: E402
-from subspaces.wordnet.splits import draw_split  # noqa: E402
+from subspaces.geometries.base import make_geometry  # noqa: E402
+from subspaces.hierarchy.ranking import evaluate_ranking  # noqa: E402
+from subspaces.hierarchy.splits import draw_split  # noqa: E402
 
-FIELDS = {"name", "ours", "baseline", "ratio", "at_least", "aim", "verdict", "settings", "threads", "machine", "agreement", "unit"}
+FIELDS = {
+    "name",
+    "ours",
+    "baseline",
+    "ratio",
+    "at_least",
+    "aim",
+    "verdict",
+    "settings",
+    "threads",
+    "machine",
+    "agreement",
+    "unit",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +84,9 @@ def test_small_run_both_sides_agree(small):
     assert memory["settings"]["peak_bytes"] >= memory["settings"]["interpreter_bytes"] > 0
 
 
-@pytest.mark.parametrize("settings", [{"sampling": "per-edge", "batch": 16}, {"sampling": "shared", "batch": 16, "pool": 8}])
+@pytest.mark.parametrize(
+    "settings", [{"sampling": "per-edge", "batch": 16}, {"sampling": "shared", "batch": 16, "pool": 8}]
+)
 def test_our_steps_follow_autograd_and_sparse_adam(settings):
     work = Workload(synthetic(200), 8, steps=3, negatives=5, **settings)
     assert max(work.agreement().values()) < 1e-4
@@ -80,7 +95,9 @@ def test_our_steps_follow_autograd_and_sparse_adam(settings):
     torch.testing.assert_close(work.geometry.X, work.baseline.weights, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"sampling": "per-edge", "batch": 16}, {"sampling": "shared", "batch": 16, "pool": 8}])
+@pytest.mark.parametrize(
+    "settings", [{"sampling": "per-edge", "batch": 16}, {"sampling": "shared", "batch": 16, "pool": 8}]
+)
 def test_link_prediction_follows_autograd_and_sparse_adam(settings):
     work = LinkWorkload(draw_split(synthetic(200), 10), 8, steps=3, **settings)
     assert max(work.agreement().values()) < 1e-4

@@ -38,7 +38,11 @@ def test_all_expected_bounds_hold(rows):
 def test_projector_and_negation_are_equalities(rows):
     for name in ("Projector", "Negation"):
         row = by_name(rows)[name]
-        assert row.equality and row.least_ratio == pytest.approx(1, abs=TOLERANCE) and row.worst_ratio == pytest.approx(1, abs=TOLERANCE)
+        assert (
+            row.equality
+            and row.least_ratio == pytest.approx(1, abs=TOLERANCE)
+            and row.worst_ratio == pytest.approx(1, abs=TOLERANCE)
+        )
 
 
 def test_both_similarity_bounds_hold_and_the_stated_one_is_attained(rows):
@@ -63,12 +67,21 @@ def test_the_false_step_is_reported_with_a_counterexample_that_can_be_rebuilt(ro
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6), st.floats(0.01, 20), st.floats(0.01, 20), st.integers(0, 2**31 - 1))
+@given(
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.floats(0.01, 20),
+    st.floats(0.01, 20),
+    st.integers(0, 2**31 - 1),
+)
 def test_stated_similarity_bound_on_free_examples(d, r_i, r_j, lam, scale, seed):
     generator = torch.Generator().manual_seed(seed)
     soft, hard, eps = [], [], []
     for r in (min(r_i, d), min(r_j, d)):
-        X = torch.randn(d, r, generator=generator, dtype=torch.float64) * torch.linspace(scale, 0.1, r, dtype=torch.float64)
+        X = torch.randn(d, r, generator=generator, dtype=torch.float64) * torch.linspace(
+            scale, 0.1, r, dtype=torch.float64
+        )
         U, S, _ = torch.linalg.svd(X, full_matrices=False)
         soft.append(soft_projector(X, lam))
         hard.append(U @ U.T)
@@ -103,7 +116,9 @@ def test_a_wrong_projector_is_caught(monkeypatch):
 
 
 def test_a_nan_is_caught(monkeypatch):
-    monkeypatch.setattr("subspaces.bounds.soft_projector", lambda X, lam: soft_projector(X, lam) * (torch.nan if lam == 0.1 else 1.0))
+    monkeypatch.setattr(
+        "subspaces.bounds.soft_projector", lambda X, lam: soft_projector(X, lam) * (torch.nan if lam == 0.1 else 1.0)
+    )
     with pytest.raises(UserError, match="NaN"):
         check_bounds(lambdas=(0.1, 1.0), dims=(3,), ranks=(1, 2), draws=1)
 
@@ -115,7 +130,9 @@ def test_cases_below_rounding_are_skipped_and_an_empty_check_is_an_error():
         require_bounds(rows)
 
 
-@pytest.mark.parametrize("grid", [{"lambdas": ()}, {"lambdas": (0.0,)}, {"dims": (2,), "ranks": (3,)}, {"draws": 0}, {"ranks": (0,)}])
+@pytest.mark.parametrize(
+    "grid", [{"lambdas": ()}, {"lambdas": (0.0,)}, {"dims": (2,), "ranks": (3,)}, {"draws": 0}, {"ranks": (0,)}]
+)
 def test_impossible_grids(grid):
     with pytest.raises(UserError):
         check_bounds(**grid)

@@ -26,7 +26,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=True, capture_output=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=True, capture_output=True
+        )
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("needs the right to mount a tmpfs")
     try:
@@ -81,7 +83,9 @@ def test_the_usual_permissions(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("failure", [ValueError("no"), KeyboardInterrupt(), UserError("no")], ids=lambda failure: type(failure).__name__)
+@pytest.mark.parametrize(
+    "failure", [ValueError("no"), KeyboardInterrupt(), UserError("no")], ids=lambda failure: type(failure).__name__
+)
 def test_an_exception_leaves_the_old_file(tmp_path: Path, failure: BaseException) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
@@ -180,7 +184,9 @@ def test_json_refuses_what_json_does_not_have(tmp_path: Path, value: float) -> N
     assert entries(tmp_path) == ["a.json"]
 
 
-@pytest.mark.parametrize("content", [b"", b'{"value": 1', b"\xff\xfe\x00", b"{'value': 1}"], ids=["empty", "cut", "binary", "python"])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"value": 1', b"\xff\xfe\x00", b"{'value': 1}"], ids=["empty", "cut", "binary", "python"]
+)
 def test_damaged_json_names_the_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "damaged.json"
     path.write_bytes(content)

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
-from subspaces.paper.layouts import LAYOUTS
-from subspaces.paper.registry import claims, number, numbers, of_table, tables
-from subspaces.params import load_params, params_schema
+from subspaces.pipeline.params import load_params, params_schema
+from subspaces.report.layouts import LAYOUTS
+from subspaces.report.registry import claims, number, numbers, of_table, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_environment_and_pyproject_have_the_same_pins():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = sorted(project["dependencies"] + project["optional-dependencies"]["dev"], key=str.lower)
+def _lock():
+    spec = importlib.util.spec_from_file_location("lock", ROOT / "workflow/lock.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_dependency_has_a_range_and_an_exact_pin_inside_it():
+    lock = _lock()
+    pins = lock.read_lock()
+    for requirement in lock.requirements():
+        assert requirement.specifier and "==" not in str(requirement.specifier), f"{requirement}: a range, not a pin"
+        pin = pins[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(pin.partition("==")[2]), f"{pin} is outside of {requirement}"
+
+
+def test_the_environment_has_the_pins_of_the_lock():
+    lock = _lock()
+    pins = lock.read_lock()
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in listed if isinstance(entry, dict)]
-    assert pip == wanted
-    assert all("==" in one for one in wanted)
+    assert pip == [pins[canonicalize_name(one.name)] for one in lock.requirements({"dev"})], "run workflow/lock.py"
+
+
+def test_the_lock_holds_names_and_versions_only():
+    lines = (ROOT / "workflow/requirements.lock").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("#")
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines[1:])
+
+
+def test_the_core_is_light():
+    """What only the reproduction needs is in the extra `pipeline`."""
+    core = {one.name for one in _lock().requirements(set())}
+    assert core.isdisjoint({"snakemake", "dvc", "datasets", "google-genai", "matplotlib", "nltk", "pandas"})
+    assert {"torch", "transformers", "faiss-cpu", "typer"} <= core
 
 
 def test_the_schema_is_the_generated_one():
@@ -51,12 +81,14 @@ def test_the_registry_is_the_papers():
     shared = ROOT.parent / "shared/paper/numbers.csv"
     if not shared.exists():
         pytest.skip("the paper's own list is not beside the project")
-    assert (ROOT / "src/subspaces/paper/numbers.csv").read_text() == shared.read_text()
+    assert (ROOT / "src/subspaces/report/numbers.csv").read_text() == shared.read_text()
 
 
 def test_paper_values_live_in_the_registry_only():
     """No source file computes with, or states, a distinctive value of the paper."""
-    distinctive = {f"{one.value:.2f}" for one in numbers().values() if one.value > 40 and round(one.value % 1 * 100) % 10}
+    distinctive = {
+        f"{one.value:.2f}" for one in numbers().values() if one.value > 40 and round(one.value % 1 * 100) % 10
+    }
     assert len(distinctive) > 20
     for path in (ROOT / "src").rglob("*.py"):
         found = {value for value in distinctive if value in path.read_text()}
@@ -86,7 +118,7 @@ def test_no_paths_of_a_machine_and_no_unfinished_marks():
 
 
 def test_the_readme_shows_the_committed_numbers():
-    from subspaces.paper.summary import fill_headline, headline
+    from subspaces.report.summary import fill_headline, headline
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert fill_headline(readme, headline(ROOT)) == readme, "run `subspaces paper readme`"

@@ -102,7 +102,13 @@ def test_gradcheck(kind: str, shape: tuple[int, ...]) -> None:
 
 
 @settings(max_examples=40)
-@given(d=st.integers(1, 12), n=st.integers(1, 12), lam=st.floats(1e-3, 10.0), scale=st.floats(0.01, 30.0), seed=st.integers(0, 10**6))
+@given(
+    d=st.integers(1, 12),
+    n=st.integers(1, 12),
+    lam=st.floats(1e-3, 10.0),
+    scale=st.floats(0.01, 30.0),
+    seed=st.integers(0, 10**6),
+)
 def test_eigenvalues_are_shrunk_squares(d: int, n: int, lam: float, scale: float, seed: int) -> None:
     X = example("random", (d, n), seed) * scale
     squares = torch.zeros(d, dtype=torch.float64)
@@ -209,4 +215,15 @@ def test_on_cuda(shape: tuple[int, ...]) -> None:
     P = soft_projector(X.float().cuda(), LAM)
     assert P.device.type == "cuda" and worst(P.cpu(), textbook(X, LAM)) < 1e-5
     expected = gradients(X, LAM, G, textbook)
-    assert worst(gradients(X.float().cuda(), LAM, G.float().cuda()).cpu(), expected) < 1e-4 * float(expected.abs().max())
+    assert worst(gradients(X.float().cuda(), LAM, G.float().cuda()).cpu(), expected) < 1e-4 * float(
+        expected.abs().max()
+    )
+
+
+def test_second_derivatives_and_vmap_work_or_say_what_to_use():
+    X = torch.randn(3, 4, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(torch.func.vmap(lambda x: soft_projector(x, 0.2))(X), soft_projector(X, 0.2), atol=1e-10)
+    leaf = X[0].clone().requires_grad_()
+    with pytest.raises(ValueError, match="closed_form=False"):
+        torch.autograd.grad(soft_projector(leaf, 0.2).sum(), leaf, create_graph=True)
+    assert torch.autograd.gradgradcheck(lambda x: soft_projector(x, 0.2, closed_form=False), (leaf,))

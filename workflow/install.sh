@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make a virtual environment with the pinned stack: install.sh PYTHON FOLDER
+# Make a virtual environment with the versions of workflow/requirements.lock: install.sh PYTHON FOLDER
 set -euo pipefail
 python=$1
 folder=$2
@@ -24,12 +24,13 @@ if [ ! -x "$folder/bin/python" ]; then
 fi
 pip() { "$folder/bin/python" -m pip --quiet "$@"; }
 
-torch=$(sed -n 's/.*"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+lock=workflow/requirements.lock
+torch=$(grep '^torch==' "$lock")
 echo "installing $torch and the rest of the stack (a few minutes the first time)"
 # A machine without an NVIDIA driver gets the CPU build where the configured package sources offer one.
 if command -v nvidia-smi >/dev/null || ! pip install "$torch+cpu" 2>/dev/null; then
   pip install "$torch"
 fi
-pip install -e ".[dev]"
+pip install -c "$lock" -e ".[dev]"
 "$folder/bin/python" -m pip check >/dev/null || { "$folder/bin/python" -m pip check; exit 1; }
 echo "ready: $("$folder/bin/python" -c 'import torch; print("torch", torch.__version__, "with CUDA" if torch.cuda.is_available() else "on CPU")')"

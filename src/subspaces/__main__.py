@@ -1,5 +1,5 @@
 """`python -m subspaces` is the command `subspaces`."""
 
-from subspaces.entry import main
+from subspaces.pipeline.entry import main
 
 main()

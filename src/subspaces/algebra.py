@@ -20,7 +20,8 @@ the rest is differentiable.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,10 +30,12 @@ import torch
 from torch import Tensor
 
 from subspaces.errors import UserError
-from subspaces.projector import soft_projector
+from subspaces.projector import DEFAULT_LAM, soft_projector
 
 Meet = Literal["product", "sandwich", "sandwich-hard", "exact"]
 Join = Literal["sum", "span"]
+ArrayLike = Tensor | np.ndarray | Sequence[Any]
+_TOLERANCE = 0.01  # of `<=`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,17 +45,21 @@ class Subspace:
     projector: Tensor
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "projector", _tensor(self.projector))
         _check_square(self.projector)
 
     @classmethod
-    def from_vectors(cls, X: Tensor, lam: float | None) -> Subspace:
-        """The span of the columns of X (…, d, n): soft with temperature λ (§3.2), or with `lam=None` the orthogonal projector
-        X(XᵀX)†Xᵀ (§3.1)."""
+    def from_vectors(cls, X: ArrayLike, lam: float | None = DEFAULT_LAM) -> Subspace:
+        """The span of the columns of X (…, d, n), a tensor, array or list: soft with temperature λ (§3.2; 0.05 by default), or with
+        `lam=None` the orthogonal projector X(XᵀX)†Xᵀ (§3.1)."""
+        X = _tensor(X)
         if lam is not None:
             return cls(soft_projector(X, lam))
         _check_float(X)
         if X.ndim < 2:
-            raise UserError(f"vectors must have shape (…, d, n), the columns spanning the subspace; got {_show(X.shape)}.")
+            raise UserError(
+                f"vectors must have shape (…, d, n), the columns spanning the subspace; got {_show(X.shape)}."
+            )
         _check_finite(X)
         with torch.no_grad():
             U, S, _ = torch.linalg.svd(X, full_matrices=False)
@@ -61,8 +68,9 @@ class Subspace:
             return cls(U @ U.mT)
 
     @classmethod
-    def from_projector(cls, P: Tensor, symmetric: bool = True) -> Subspace:
+    def from_projector(cls, P: ArrayLike, symmetric: bool = True) -> Subspace:
         """Wrap P (…, d, d), checked to be square, finite and, unless `symmetric=False` (a composed element), symmetric."""
+        P = _tensor(P)
         _check_square(P)
         _check_finite(P)
         if symmetric and P.numel():
@@ -76,9 +84,42 @@ class Subspace:
         return cls(P)
 
     @classmethod
-    def from_half_vector(cls, v: Tensor) -> Subspace:
+    def from_half_vector(cls, v: ArrayLike) -> Subspace:
         """Inverse of `half_vector`: v (…, d(d+1)/2)."""
-        return cls.from_projector(unhalf_vector(v))
+        return cls.from_projector(unhalf_vector(_tensor(v)))
+
+    @classmethod
+    def stack(cls, subspaces: Iterable[Subspace]) -> Subspace:
+        """One batch from several subspaces of equal shape."""
+        subspaces = list(subspaces)
+        if not subspaces:
+            raise UserError("stack needs at least one Subspace.")
+        for other in subspaces:
+            _pair(subspaces[0], other)
+        if len({tuple(item.shape) for item in subspaces}) > 1:
+            raise UserError("stack needs subspaces of equal shape: index or reshape the batches first.")
+        return cls(torch.stack([item.projector for item in subspaces]))
+
+    @property
+    def device(self) -> torch.device:
+        return self.projector.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.projector.dtype
+
+    def numpy(self) -> np.ndarray:
+        """The projector as a NumPy array (…, d, d), without gradient."""
+        return self.projector.detach().cpu().numpy()
+
+    def basis(self, tau: float = 0.5) -> Tensor:
+        """Orthonormal columns (d, k) of one subspace: the eigenvectors with eigenvalues ≥ τ, the largest first. No gradient."""
+        if self.projector.ndim != 2:
+            raise UserError("basis needs one subspace, because ranks in a batch differ: index the batch first.")
+        _check_tau(tau)
+        with torch.no_grad():
+            values, vectors = torch.linalg.eigh(_symmetric(self.projector))
+            return vectors[:, values >= tau].flip(-1)
 
     @property
     def shape(self) -> torch.Size:
@@ -109,7 +150,9 @@ class Subspace:
         empty = own <= self.dim * torch.finfo(own.dtype).eps
         return torch.where(empty, torch.ones_like(shared), shared / torch.where(empty, torch.ones_like(own), own))
 
-    def meet(self, other: Subspace, how: Meet = "product", *, threshold: float = 0.1, tol: float | None = None) -> Subspace:
+    def meet(
+        self, other: Subspace, how: Meet = "product", *, threshold: float = 0.1, tol: float | None = None
+    ) -> Subspace:
         """Conjunction. P is self, Q is other.
 
         product        PQ (Table 1): the projector onto the intersection if P and Q commute; not symmetric otherwise.
@@ -118,7 +161,7 @@ class Subspace:
         exact          lim (PQ)^k. For 0 ≤ P, Q ≤ I the limit projects onto the vectors that both leave unchanged: the eigenspace
                        of P + Q at eigenvalue 2, found by one eigendecomposition in which eigenvalues ≥ 2 − `tol` count (default:
                        rounding). It is always a hard projector. A strictly soft operand leaves no vector unchanged, so the
-                       limit is the zero subspace: use `truncate(…, hard=True)` first, or a larger `tol`.
+                       limit is the zero subspace, with a warning: use `truncate(…, hard=True)` first, or a larger `tol`.
         """
         P, Q = _pair(self, other)
         if how == "product":
@@ -130,10 +173,19 @@ class Subspace:
             return Subspace(_spectral(Q @ P @ Q, lambda value: value > threshold, hard=True))
         if how == "exact":
             margin = _rounding(P, tol)
-            return Subspace(_spectral(_symmetric(P) + _symmetric(Q), lambda value: value >= 2 - margin, hard=True))
+            result = Subspace(_spectral(_symmetric(P) + _symmetric(Q), lambda value: value >= 2 - margin, hard=True))
+            if tol is None and P.numel() and (_is_soft(P) or _is_soft(Q)) and float(result.rank.max()) < 0.5:
+                warnings.warn(
+                    "the exact meet of soft projectors is the zero subspace, because they leave no vector unchanged: harden them "
+                    "first with truncate(τ, hard=True), or pass a larger tol.",
+                    stacklevel=2,
+                )
+            return result
         raise UserError(f"unknown meet '{how}'; choose product, sandwich, sandwich-hard or exact.")
 
-    def join(self, other: Subspace, how: Join = "sum", *, lam: float | None = None, tol: float | None = None) -> Subspace:
+    def join(
+        self, other: Subspace, how: Join = "sum", *, lam: float | None = None, tol: float | None = None
+    ) -> Subspace:
         """Disjunction. P is self, Q is other.
 
         sum   P + Q − PQ (Table 1): the projector onto the linear sum if P and Q commute; not symmetric otherwise.
@@ -168,12 +220,24 @@ class Subspace:
     def __invert__(self) -> Subspace:
         return self.complement()
 
+    def __le__(self, other: Subspace) -> Tensor:
+        """`dog <= animal`: does self lie in other, inclusion ≥ 0.99? Bool (…). For another tolerance compare `inclusion` yourself."""
+        return self.inclusion(other) >= 1 - _TOLERANCE
+
+    def __ge__(self, other: Subspace) -> Tensor:
+        _pair(self, other)
+        return other <= self
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Subspace is neither true nor false: combine subspaces with & | ~ instead of and, or, not.")
+
     def symmetric(self) -> Subspace:
         """(P + Pᵀ)/2: all that Tr(P · symmetric) can see of a composed element."""
         return Subspace(_symmetric(self.projector))
 
     def truncate(self, tau: float, hard: bool = False) -> Subspace:
         """Keep the eigenvalues ≥ τ, drop the rest. Kept eigenvalues stay as they are; with `hard=True` they become 1."""
+        _check_tau(tau)
         return Subspace(_spectral(_symmetric(self.projector), lambda value: value >= tau, hard=hard))
 
     def half_vector(self) -> Tensor:
@@ -263,16 +327,48 @@ def _pair(a: Subspace, b: Subspace) -> tuple[Tensor, Tensor]:
     P, Q = a.projector, b.projector
     shapes = f"{_show(P.shape)} and {_show(Q.shape)}"
     if P.shape[-1] != Q.shape[-1]:
-        raise UserError(f"these subspaces live in different spaces: projectors {shapes}. Both need the same dimension d.")
+        raise UserError(
+            f"these subspaces live in different spaces: projectors {shapes}. Both need the same dimension d."
+        )
     try:
-        np.broadcast_shapes(P.shape[:-2], Q.shape[:-2])  # torch's own loads a symbolic algebra package, which takes a second
+        np.broadcast_shapes(
+            P.shape[:-2], Q.shape[:-2]
+        )  # torch's own loads a symbolic algebra package, which takes a second
     except ValueError as error:
-        raise UserError(f"these batches do not broadcast: projectors {shapes}. Index or reshape one of them.") from error
+        raise UserError(
+            f"these batches do not broadcast: projectors {shapes}. Index or reshape one of them."
+        ) from error
     if P.dtype != Q.dtype or P.device != Q.device:
         raise UserError(
             f"these subspaces differ in kind: {P.dtype} on {P.device}, {Q.dtype} on {Q.device}. Bring one to the other with .to(…)."
         )
     return P, Q
+
+
+def _tensor(X: ArrayLike) -> Tensor:
+    """Tensors as they are; arrays and lists of numbers as float32, or float64 where the array is."""
+    if isinstance(X, Tensor):
+        return X
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind not in "iuf":
+            raise ValueError
+        return torch.as_tensor(
+            array if array.dtype == np.float64 and isinstance(X, np.ndarray) else array.astype(np.float32)
+        )
+    except (TypeError, ValueError):
+        raise UserError(f"expected a tensor, an array or nested lists of numbers, got {type(X).__name__}.") from None
+
+
+def _is_soft(P: Tensor) -> bool:
+    """Do some eigenvalues lie strictly between 0 and 1? For a symmetric P: PP differs from P."""
+    S = _symmetric(P.detach())
+    return bool((S @ S - S).abs().max() > 1e3 * torch.finfo(P.dtype).eps) if P.numel() else False
+
+
+def _check_tau(tau: float) -> None:
+    if not 0 <= tau <= 1:
+        raise UserError(f"τ must lie in [0, 1], the range of a projector's eigenvalues; got {tau}.")
 
 
 def _check_float(X: Tensor) -> None:

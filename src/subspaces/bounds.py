@@ -112,7 +112,9 @@ def check_bounds(
             for r_i, r_j in [(a, b) for a in possible for b in possible]:
                 pair, describe = _draw(float(lam), d, r_i, r_j, draws, generator)
                 if not (torch.isfinite(pair.Ps).all() and torch.isfinite(pair.Qs).all()):
-                    raise UserError(f"soft_projector returned NaN or infinity for λ = {lam}, d = {d}, ranks {r_i} and {r_j}.")
+                    raise UserError(
+                        f"soft_projector returned NaN or infinity for λ = {lam}, d = {d}, ranks {r_i} and {r_j}."
+                    )
                 rounding = torch.finfo(torch.float64).eps * d**2 * (1 + STRONGEST**2 / lam)
                 for claim in CLAIMS:
                     found[claim.name].add(*claim.measure(pair), rounding, describe)
@@ -123,11 +125,15 @@ def require_bounds(rows: Sequence[BoundRow]) -> None:
     """Raise if a bound that should hold is broken."""
     empty = [row.name for row in rows if not row.cases]
     if empty:
-        raise UserError(f"nothing was measured for {', '.join(empty)}: every λ of the grid is too small for float64; add larger ones.")
+        raise UserError(
+            f"nothing was measured for {', '.join(empty)}: every λ of the grid is too small for float64; add larger ones."
+        )
     broken = [row for row in rows if row.expected_to_hold and not (row.holds and row.worst_ratio <= 1 + TOLERANCE)]
     if broken:
         lines = [f"{row.name}: error/bound = {row.worst_ratio:.6g} at {row.where}" for row in broken]
-        raise UserError("the soft projector breaks a bound that it must keep; look at subspaces/projector.py.\n" + "\n".join(lines))
+        raise UserError(
+            "the soft projector breaks a bound that it must keep; look at subspaces/projector.py.\n" + "\n".join(lines)
+        )
 
 
 _CAPTION = (
@@ -142,7 +148,15 @@ def soft_projectors_table(rows: Sequence[BoundRow], how: Literal["tex", "md"]) -
         raise UserError(f"unknown table format '{how}'; choose tex or md.")
     head = ["Operation", "Exact", "Soft", "Bound", "Worst error ÷ bound", "Cases", "Verdict"]
     body = [
-        [row.name, _math(row.exact), _math(row.soft), _math(row.bound), _number(row.worst_ratio), str(row.cases), _verdict(row)]
+        [
+            row.name,
+            _math(row.exact),
+            _math(row.soft),
+            _math(row.bound),
+            _number(row.worst_ratio),
+            str(row.cases),
+            _verdict(row),
+        ]
         for row in rows
     ]
     if how == "md":
@@ -195,7 +209,10 @@ class _Worst:
         if worst > self.worst:
             index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), ratio.shape))
             self.worst = worst
-            self.where = describe(index, ratio.shape[0] == 1) | {"error": error[index].item(), "bound": bound[index].item()}
+            self.where = describe(index, ratio.shape[0] == 1) | {
+                "error": error[index].item(),
+                "bound": bound[index].item(),
+            }
 
 
 def _row(claim: _Claim, found: _Worst) -> BoundRow:
@@ -279,7 +296,15 @@ def _draw(lam: float, d: int, r_i: int, r_j: int, draws: int, generator: torch.G
 
     def describe(index: tuple[int, ...], alone: bool) -> dict[str, Any]:
         a, s, t, k, n = index
-        told = {"lam": lam, "d": d, "r": r_i, "n": columns[n], "spectrum": SPECTRA[s], "sigma": sigma[s, k].tolist(), "draw": k}
+        told = {
+            "lam": lam,
+            "d": d,
+            "r": r_i,
+            "n": columns[n],
+            "spectrum": SPECTRA[s],
+            "sigma": sigma[s, k].tolist(),
+            "draw": k,
+        }
         if alone:
             return told
         return told | {"r_j": r_j, "arrangement": ARRANGEMENTS[a], "spectrum_j": SPECTRA[t], "eta": eta[t, k].tolist()}
@@ -325,7 +350,9 @@ def _mean_rank(c: _Pair) -> float:
     return math.sqrt(c.r_i * c.r_j)
 
 
-def _claim_of(name: str, source: str, exact: str, soft: str, bound: str, measure: _Measure, norm: str = "", **more: Any) -> _Claim:
+def _claim_of(
+    name: str, source: str, exact: str, soft: str, bound: str, measure: _Measure, norm: str = "", **more: Any
+) -> _Claim:
     """A claim on the distance of two operators (in a norm) or of two numbers."""
     error = rf"\lVert ({exact})-({soft})\rVert_{norm}" if norm else rf"\lvert {exact}-{soft}\rvert"
     return _Claim(name, source, exact, soft, error, bound, measure, **more)
@@ -352,7 +379,16 @@ CLAIMS = (
         "F",
         note="Attained when all singular values are equal.",
     ),
-    _claim_of("Negation", "Table 1", "I-P", rf"I-{_SOFT}", _EI, lambda c: (_norm(_not(c.P) - _not(c.Ps)), c.eps_i), "2", equality=True),
+    _claim_of(
+        "Negation",
+        "Table 1",
+        "I-P",
+        rf"I-{_SOFT}",
+        _EI,
+        lambda c: (_norm(_not(c.P) - _not(c.Ps)), c.eps_i),
+        "2",
+        equality=True,
+    ),
     _Claim(
         "Rank (relative)",
         "Table 1",
@@ -362,7 +398,9 @@ CLAIMS = (
         lambda c: ((_trace(c.Ps) - c.r_i).abs() / c.r_i, c.eps_i),
         note="Attained when all singular values are equal.",
     ),
-    _claim_of("Trace", "Appendix A", *_RANK, rf"r\,{_EI}", lambda c: ((_trace(c.P) - _trace(c.Ps)).abs(), c.r_i * c.eps_i)),
+    _claim_of(
+        "Trace", "Appendix A", *_RANK, rf"r\,{_EI}", lambda c: ((_trace(c.P) - _trace(c.Ps)).abs(), c.r_i * c.eps_i)
+    ),
     _claim_of(
         "Intersection",
         "Table 1",

@@ -1,52 +1,116 @@
-"""The command line: every rule of the workflow is one of these commands, so every job can be run by hand.
+"""The command line. Rules of the workflow call `subspaces make OUTPUT`, so every job can be run by hand.
 
-Commands work in the current folder and import what they need when they are called: most take a tenth of a second to start.
+Commands work in the current folder and import what they need when they are called.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from subspaces.composition.scoring_commands import app as composition_app
-from subspaces.context import choose, in_project, project, recipes_here, with_current_inputs
-from subspaces.errors import DamagedModel, UserError
+from subspaces.errors import DamagedModel, UserError, missing_package
+from subspaces.experiments.composition.commands import app as composition_app
 from subspaces.hierarchy.commands import app as hierarchy_app
-from subspaces.nli.commands import app as snli_app
-from subspaces.retrieval import commands as retrieval_commands
-from subspaces.retrieval.pipeline import app as retrieval_app
-from subspaces.wordnet.commands import hyperlex_app, link_app, reconstruction_app, wordnet_app
+from subspaces.pipeline.context import (
+    Device,
+    Threads,
+    captions_here,
+    choose,
+    in_project,
+    project_here,
+    root,
+    search_defaults,
+)
+from subspaces.search import commands as search_commands
+from subspaces.serve import commands as serve_commands
 
-app = typer.Typer(help="Concepts as linear subspaces: data, training, evaluation, tables and figures.", no_args_is_help=True)
-paper_app = typer.Typer(help="Numbers, tables and figures of the paper.", no_args_is_help=True)
-app.add_typer(wordnet_app, name="wordnet")
-app.add_typer(reconstruction_app, name="reconstruction")
-app.add_typer(hyperlex_app, name="hyperlex")
-app.add_typer(link_app, name="link-prediction")
-app.add_typer(snli_app, name="snli")
+app = typer.Typer(
+    help="Concepts as linear subspaces: search, entailment, hierarchies, and the reproduction.", no_args_is_help=True
+)
 app.add_typer(composition_app, name="composition")
-app.add_typer(retrieval_app, name="retrieval")
 app.add_typer(hierarchy_app, name="hierarchy")
-app.add_typer(paper_app, name="paper")
+search_commands.use_project(search_defaults)
+serve_commands.use_captions(captions_here)
+Check = Annotated[bool, typer.Option("--check", help="Only compare; fail when the file is stale.")]
 
-
-for _command in (retrieval_commands.encode, retrieval_commands.index, retrieval_commands.search, retrieval_commands.entail):
+for _command in (
+    search_commands.encode,
+    search_commands.index,
+    search_commands.search,
+    search_commands.entail,
+    serve_commands.serve,
+):
     app.command()(_command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import subspaces
+
+        typer.echo(f"subspaces {subspaces.__version__}")
+        raise typer.Exit
 
 
 @app.callback()
 def _options(
     params: Annotated[Path, typer.Option(help="The parameter file.", envvar="SUBSPACES_PARAMS")] = Path("params.yaml"),
-    scale: Annotated[str | None, typer.Option(help="quick, laptop or paper, instead of the one the file names.")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="quick, laptop or paper, instead of the file's own.", envvar="SUBSPACES_SCALE")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
 ) -> None:
     choose(params, scale)
 
 
-# --- sources and data -----------------------------------------------------------------------------------------------------
+# --- the graph ------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def make(
+    outputs: Annotated[list[str], typer.Argument(metavar="OUTPUT...", help="One output, or all files of one job.")],
+    threads: Threads = 1,
+    device: Device = None,
+) -> None:
+    """Run the one job that makes OUTPUT from its inputs; `snakemake OUTPUT` makes the inputs too."""
+    from subspaces.pipeline.artefact import Machine
+
+    project = project_here()
+    output, *more = outputs
+    artefact = project.made_by(output)
+    for other in more:
+        if project.made_by(other) is not artefact:
+            raise UserError(f"{output} and {other} are made by two jobs: make them one after the other.")
+    if artefact.make is None:
+        raise UserError(f"{output} is not made by a job.")
+    artefact.make(artefact, Machine(threads, device))
+
+
+@app.command()
+def status(
+    check: Annotated[bool, typer.Option("--check", help="Only results/ and figures/; fail if one is stale.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List every output, current ones too.")] = False,
+) -> None:
+    """List the outputs that are not current, without running anything."""
+    artefacts = [
+        artefact
+        for artefact in project_here().artefacts.values()
+        if not check or artefact.output.startswith(("results/", "figures/"))
+    ]
+    if every:
+        for artefact in artefacts:
+            state = "current" if artefact.is_built() else "stale" if artefact.path.exists() else "missing"
+            typer.echo(f"{state:8} {artefact.output}")
+        return
+    wanted = [artefact.output for artefact in artefacts if not artefact.is_built()]
+    if check and wanted:
+        raise UserError(f"stale or missing: {', '.join(wanted)}. Run `snakemake --cores 2`.")
+    summary = f"{len(wanted)} of {len(artefacts)} outputs are not current" if wanted else "everything is current"
+    typer.echo("\n".join([*wanted, summary]))
 
 
 @app.command()
@@ -54,133 +118,19 @@ def sources() -> None:
     """Show each source: version, licence, where it came from, what is missing."""
     from subspaces.sources.status import format_status, status
 
-    typer.echo(format_status(status(project(), Path("data/sources"))))
+    typer.echo(format_status(status(root(), Path("data/sources"))))
 
 
 @app.command()
 def fetch(name: str) -> None:
-    """Bring a source to data/sources/NAME, verified; at quick scale a sample may stand in."""
-    from subspaces.files import write_json
-    from subspaces.sources.fetch import fetch as fetch_source
+    """Download a source to data/sources/NAME, verified; at quick scale a sample may take its place."""
+    from subspaces.pipeline.artefact import Machine
 
-    recipes = recipes_here()
-    manifest = fetch_source(name, Path("data/sources") / name, root=project(), allow_sample=recipes.params.scale == "quick")
-    files = {file: one["sha256"] for file, one in manifest["files"].items()}
-    record = {"source": name, "origin": manifest["origin"], "sample": manifest["sample"], "files": files}
-    path = Path(f"data/sources/{name}.json")
-    write_json(path, record)  # first without the key: the recipe looks here to learn whether a sample stood in
-    write_json(path, {**record, "key": recipes_here().source(name).key})
-    typer.echo(f"{name}: {len(files)} files from {manifest['origin']}" + (" (SAMPLE, not the real data)" if manifest["sample"] else ""))
+    data = project_here().experiment("data")
+    data.fetch(data.source(name), Machine())
 
 
-# --- the paper ------------------------------------------------------------------------------------------------------------
-
-
-@paper_app.command("number")
-def paper_number(identifier: str) -> None:
-    """Make results/numbers/IDENTIFIER.json from the evaluations it needs."""
-    from subspaces.paper.numbers import write_number
-    from subspaces.paper.registry import number
-
-    recipes = recipes_here()
-    recipe = with_current_inputs(recipes.number(identifier))
-    evaluations = [Path(one.output) for one in recipe.inputs]
-    reason = recipes.reason_not_run(identifier)
-    write_number(asdict(number(identifier)), recipes.params.scale, evaluations, Path(recipe.output), recipe.key, recipe.code_digest, reason)
-
-
-@paper_app.command("bounds")
-def paper_bounds() -> None:
-    """Check every bound of Table 1 numerically; a broken one is an error."""
-    from subspaces.bounds import check_bounds, require_bounds
-    from subspaces.files import write_json
-
-    recipe = recipes_here().bounds
-    rows = check_bounds(**recipe.settings)
-    require_bounds(rows)
-    write_json(recipe.output, {"key": recipe.key, "settings": recipe.settings, "rows": [asdict(row) for row in rows]})
-
-
-@paper_app.command("table")
-def paper_table(name: str) -> None:
-    """Make results/tables/NAME.tex and .md from number files, or from evaluations where it is one of our own."""
-    from subspaces.recipes import EXTRA_TABLES
-
-    recipes = recipes_here()
-    recipe = with_current_inputs(recipes.any_table(name))
-    tex = Path(recipe.output)
-    if name == "soft_projectors":
-        from subspaces.bounds import BoundRow, soft_projectors_table
-        from subspaces.files import read_json, write_text
-
-        rows = [BoundRow(**row) for row in read_json(recipe.inputs[0].output)["rows"]]
-        write_text(tex.with_suffix(".md"), f"<!-- key:{recipe.key} -->\n" + soft_projectors_table(rows, "md"))
-        write_text(tex, f"% key:{recipe.key}\n" + soft_projectors_table(rows, "tex"))
-    elif name in EXTRA_TABLES:
-        from subspaces.paper.extras import write_extra
-
-        write_extra(name, [Path(one.output) for one in recipe.inputs], tex, recipe.key)
-    else:
-        from subspaces.paper.tables import write_table
-
-        write_table(name, [Path(one.output) for one in recipe.inputs], tex, tex.with_suffix(".md"), recipe.key)
-
-
-@paper_app.command("figure")
-def paper_figure(name: str) -> None:
-    """Draw figures/NAME.pdf and .png."""
-    import importlib
-
-    from subspaces.files import read_json
-    from subspaces.paper.layouts import LAYOUTS
-    from subspaces.paper.style import save
-    from subspaces.recipes import FIGURES
-
-    recipe = with_current_inputs(recipes_here().figure(name))
-    module, function = FIGURES[name]
-    draw = getattr(importlib.import_module(f"subspaces.paper.figures.{module}"), function)
-    inputs = [Path(one.output) for one in recipe.inputs]
-    if name == "rank_vs_descendants":
-        figure = draw(inputs[0], recipe.settings["points"], recipe.settings["chain"])
-    elif name.startswith(("link_prediction", "composition")):
-        table = "composition" if name == "composition" else "link_prediction"
-        figure = draw([read_json(path) for path in inputs], LAYOUTS[table].rows)
-    elif name == "inclusion_histograms":
-        shown = [read_json(path) for path in inputs]
-        figure = draw(*([one for one in shown if one["settings"]["ways"] == ways] for ways in (2, 3)))
-    elif name == "compression":
-        figure = draw({name: value for path in inputs for name, value in read_json(path).items()})
-    elif name in ("entailment_chains", "storage", "retrieval"):
-        figure = draw(read_json(inputs[0]))
-    else:
-        figure = draw(*([[read_json(path) for path in inputs]] if inputs else []))
-    save(figure, Path(recipe.output).with_suffix(""), recipe.key)
-
-
-@paper_app.command("page")
-def paper_page() -> None:
-    """Make results/report.html: one file, no network, every number with its provenance."""
-    import os
-
-    from subspaces.paper import registry
-    from subspaces.paper.page.build import build_page
-    from subspaces.recipes import FIGURES, OWN_TABLES
-
-    recipes = recipes_here()
-    recipe = with_current_inputs(recipes.page)
-    here, place = Path.cwd(), project()
-    build_page(
-        Path(),
-        Path(recipe.output),
-        recipe.key,
-        place / "docs/deviations.md",
-        evidence={identifier: [one.output for one in recipes.evidence(identifier)] for identifier in registry.numbers()},
-        figures=tuple(FIGURES),
-        extra_tables=OWN_TABLES,
-        captions=recipes.report_captions,
-        citation_file=place / "CITATION.cff",
-        place="" if here == place else os.path.relpath(here, place),
-    )
+# --- reading the results --------------------------------------------------------------------------------------------------
 
 
 @app.command()
@@ -189,131 +139,103 @@ def summary(
     seconds: Annotated[float | None, typer.Option(help="Time used, to show at the end.")] = None,
 ) -> None:
     """Show each table: our numbers beside the paper's, verdicts, scale, where the files are."""
-    from subspaces.paper.summary import summarise
+    from subspaces.report.summary import summarise
 
     typer.echo(summarise(folder, seconds))
 
 
-@paper_app.command("readme")
-def paper_readme(out: Path = Path("README.md")) -> None:
+@app.command()
+def readme(out: Path = Path("README.md")) -> None:
     """Put the headline numbers into the README, between its marks."""
     from subspaces.files import write_text
-    from subspaces.paper.summary import fill_headline, headline
+    from subspaces.report.summary import fill_headline, headline
 
     write_text(out, fill_headline(out.read_text(encoding="utf-8"), headline(Path())))
 
 
-# --- the workflow's own files ---------------------------------------------------------------------------------------------
+# --- files of the workflow ------------------------------------------------------------------------------------------------
 
 
 @app.command()
 def schema(out: Path = Path("workflow/schemas/params.schema.json")) -> None:
     """Write the JSON schema of params.yaml."""
     from subspaces.files import write_json
-    from subspaces.params import params_schema
+    from subspaces.pipeline.params import params_schema
 
     write_json(out, params_schema())
 
 
 @app.command("dvc-yaml")
-def dvc_yaml(
-    out: Path = Path("dvc.yaml"), check: Annotated[bool, typer.Option("--check", help="Only compare; fail when stale.")] = False
-) -> None:
-    """Generate dvc.yaml from the parameters and the number registry."""
-    from subspaces.dvcfile import dvc_text
-    from subspaces.files import write_text
+def dvc_yaml(out: Path = Path("dvc.yaml"), check: Check = False) -> None:
+    """Generate dvc.yaml from the experiments and the number registry."""
+    from subspaces.pipeline.dvc import dvc_text
 
-    text = dvc_text(recipes_here())
-    if not check:
-        write_text(out, text)
-    elif not out.exists() or out.read_text() != text:
-        raise UserError(f"{out} is stale: run `subspaces dvc-yaml` and commit the result.")
+    _write_or_check(out, dvc_text(project_here()), check, "subspaces dvc-yaml")
 
 
 @app.command("rule-graph")
-def rule_graph(
-    out: Path = Path("docs/architecture.md"),
-    check: Annotated[bool, typer.Option("--check", help="Only compare; fail when stale.")] = False,
-) -> None:
+def rule_graph(out: Path = Path("docs/architecture.md"), check: Check = False) -> None:
     """Draw the rules of the workflow in docs/architecture.md."""
-    from subspaces.files import write_text
-    from subspaces.rulegraph import mermaid, with_graph
+    from subspaces.pipeline.rulegraph import mermaid, with_graph
 
-    old = out.read_text(encoding="utf-8")
-    new = with_graph(old, mermaid(project()))
+    _write_or_check(out, with_graph(out.read_text(encoding="utf-8"), mermaid(root())), check, "subspaces rule-graph")
+
+
+def _write_or_check(out: Path, text: str, check: bool, command: str) -> None:
+    from subspaces.files import write_text
+
     if not check:
-        write_text(out, new)
-    elif old != new:
-        raise UserError(f"the rule graph in {out} is stale: run `subspaces rule-graph` and commit the result.")
+        write_text(out, text)
+    elif not out.exists() or out.read_text(encoding="utf-8") != text:
+        raise UserError(f"{out} is stale: run `{command}` and commit the result.")
+
+
+@app.command()
+def plan() -> None:
+    """Write the resolved settings of every trained row to results/settings; DVC's training stages depend on these files."""
+    from subspaces.pipeline.dvc import write_plan
+
+    changed = write_plan(project_here())
+    typer.echo("\n".join([*changed, f"{len(changed)} files changed"]))
 
 
 @app.command("restore")
 def restore_results() -> None:
     """Pull all artefacts from the DVC remote and check that nothing is left to do."""
-    from subspaces.restore import restore
+    from subspaces.pipeline.dvc import restore
 
-    restore(recipes_here().everything(), Path(), typer.echo)
+    restore(project_here(), typer.echo)
 
 
 @app.command("lock")
 def lock_results() -> None:
-    """Let DVC remember what was made with Snakemake: dvc.lock, for every stage whose files are here and current."""
-    from subspaces.lock import lock
+    """Record in dvc.lock what Snakemake made, for every stage whose files exist and are current."""
+    from subspaces.pipeline.dvc import lock
 
-    kept, left = lock(recipes_here().everything(), Path())
-    typer.echo("\n".join([*(f"left as it was: {stage} ({reason})" for stage, reason in left.items()), f"{len(kept)} stages remembered"]))
-
-
-@app.command("adopt")
-def adopt_results(
-    reason: Annotated[str, typer.Option(help="Why the results stay the same; kept beside each of them.")],
-    since: Annotated[str, typer.Option(help="The git revision whose results are kept.")] = "HEAD",
-    new: Annotated[list[str] | None, typer.Option(help="NAME=VALUE: a setting that is new, and says what was always done.")] = None,
-) -> None:
-    """Keep the results of a revision whose code has changed since without changing them. Settings must be the same, but for new ones."""
-    import yaml
-
-    from subspaces.adopt import adopt, commit_of, keys_at
-
-    added = dict(one.partition("=")[::2] for one in new or ())
-    recipes = recipes_here()
-    revision = commit_of(since, project())
-    before = keys_at(revision, project(), recipes.params.scale, Path())
-    values = {name: yaml.safe_load(value) for name, value in added.items()}
-    kept = adopt(recipes.everything(), before, reason, revision, new=values)
-    typer.echo("\n".join([*kept, f"{len(kept)} outputs adopted from {revision}"]))
-
-
-@app.command()
-def status(
-    check: Annotated[bool, typer.Option("--check", help="Only results/ and figures/, which git keeps; fail if one is stale.")] = False,
-) -> None:
-    """List the outputs that are not current, without running anything."""
-    recipes = [one for one in recipes_here().everything() if not check or one.output.startswith(("results/", "figures/"))]
-    wanted = [one.output for one in recipes if not one.is_built()]
-    if check and wanted:
-        raise UserError(f"made from other settings, other code or another text: {', '.join(wanted)}. Run `snakemake --cores 2`.")
-    typer.echo("\n".join([*wanted, f"{len(wanted)} of {len(recipes)} outputs are not current"]) if wanted else "everything is current")
+    kept, left = lock(project_here())
+    lines = [f"unchanged: {stage} ({reason})" for stage, reason in left.items()]
+    typer.echo("\n".join([*lines, f"{len(kept)} stages recorded"]))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def warm(command: Annotated[list[str], typer.Argument(help="What to run, after --.")]) -> None:
     """Run a command whose many `subspaces …` calls then start without waiting for their imports."""
-    from subspaces.warm import run_warm
+    from subspaces.pipeline.warm import run_warm
 
     sys.exit(run_warm(command))
 
 
 def _set_aside(error: UserError) -> str | None:
-    """A damaged model that the workflow can make again is moved out of the way; what is somebody's own is left where it is."""
+    """A damaged model that the workflow can rebuild is moved out of the way; a user's own folder is left alone."""
     if not isinstance(error, DamagedModel) or not in_project():
         return None
-    if error.folder.as_posix() not in {Path(one.output).parent.as_posix() for one in recipes_here().everything()}:
+    folders = {artefact.path.parent.as_posix() for artefact in project_here().artefacts.values()}
+    if error.folder.as_posix() not in folders:
         return None
-    from subspaces.training.job import set_aside
+    from subspaces.pipeline.run import set_aside
 
-    weights, place = error.folder / "weights.safetensors", set_aside(error.folder)
-    return f"{weights} is damaged or missing. The folder is now {place}; the same command again trains the model anew."
+    weights, moved = error.folder / "weights.safetensors", set_aside(error.folder)
+    return f"{weights} is damaged or missing. The folder is now {moved}; run the same command again to retrain it."
 
 
 def main() -> None:
@@ -322,8 +244,16 @@ def main() -> None:
     except UserError as error:
         typer.secho(f"error: {_set_aside(error) or error}", fg=typer.colors.RED, err=True)
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if not (advice := missing_package(error)):
+            raise
+        typer.secho(f"error: {advice}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
-        typer.echo("stopped; the next run goes on from the last checkpoint", err=True)
+        typer.echo(
+            "stopped. What was saved is kept: the same command resumes from its last checkpoint, if it had made one.",
+            err=True,
+        )
         sys.exit(130)
 
 

@@ -22,7 +22,9 @@ def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}. Check the folder's permissions and free space.") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror}. Check the folder's permissions and free space."
+        ) from error
     temporary = Path(name)
     try:
         encoding = None if "b" in mode else "utf-8"
@@ -34,7 +36,9 @@ def atomic_file(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}: {error.strerror}. Nothing was changed; free some space or choose another folder.") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror}. Nothing was changed; free some space or choose another folder."
+        ) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -67,7 +71,9 @@ def read_json(path: str | Path) -> Any:
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UserError(f"{path} does not exist, or is a folder.") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid JSON ({error}). Delete it and run the rule that makes it again.") from error
+        raise UserError(
+            f"{path} is not valid JSON ({error}). Delete it and run the rule that makes it again."
+        ) from error
 
 
 def sha256_file(path: str | Path) -> str:

@@ -89,17 +89,25 @@ class _SoftProjector(torch.autograd.Function):
         return P
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, G: Tensor):
+        if torch.is_grad_enabled():
+            raise UserError(
+                "soft_projector has a closed-form first derivative only: for second derivatives (create_graph=True) use "
+                "soft_projector(X, lam, closed_form=False), which autograd differentiates as often as needed."
+            )
         K, Y = ctx.saved_tensors
         symmetric = (G + G.mT).mul_(0.5)
         return (K @ (symmetric @ Y)).mul_(2.0), None
 
 
-def soft_projector(X: Tensor, lam: float) -> Tensor:
-    """P = X(XᵀX+λI)⁻¹Xᵀ for X (…, d, n), n ≥ 1; returns (…, d, d) with eigenvalues σ²/(σ²+λ) in [0, 1).
+DEFAULT_LAM = 0.05  # the paper's value for sentences; its WordNet models use 0.2
 
-    Differentiable once, in float32 or float64, on any device. When n < d the n × n system is used. Float32 input whose norm is so
+
+def soft_projector(X: Tensor, lam: float = DEFAULT_LAM, closed_form: bool = True) -> Tensor:
+    """P = X(XᵀX+λI)⁻¹Xᵀ for X (…, d, n), n ≥ 1; returns (…, d, d) with eigenvalues σ²/(σ²+λ) in [0, 1). λ is 0.05 by default.
+
+    Differentiable once, in float32 or float64, on any device. `closed_form=False` is slower, and autograd and `torch.func` (vmap,
+    grad, hessian) see ordinary operations: second derivatives work. Under `torch.func.vmap` it is chosen by itself. When n < d the n × n system is used. Float32 input whose norm is so
     large that rounding would leak into the complement is computed in float64 and returned in float32.
     """
     if not isinstance(X, Tensor) or not X.is_floating_point():
@@ -116,13 +124,18 @@ def soft_projector(X: Tensor, lam: float) -> Tensor:
         raise UserError(f"λ must be a positive number, got {lam}: small values (0.01 to 0.2) are usual.")
     if X.numel() == 0:
         return X.new_zeros(*X.shape[:-1], X.shape[-2])
+    if not closed_form or torch._C._functorch.is_functorch_wrapped_tensor(X):
+        identity = torch.eye(X.shape[-2], dtype=X.dtype, device=X.device)
+        return identity - torch.linalg.inv(identity + X @ X.mT / lam)
     largest = X.detach().square().sum(dim=(-2, -1)).amax()
     if not torch.isfinite(largest):
         if bool(torch.isfinite(X.detach()).all()):
             raise UserError("X is too large for its precision (its squares overflow): scale it down or use float64.")
         raise UserError("X contains NaN or infinity: look for a diverged training step or a bad input.")
     if float(largest) * torch.finfo(torch.float64).eps > 1e-3 * lam:
-        raise UserError(f"λ = {lam} is lost in rounding beside ‖X‖² = {float(largest):.3g}: use a larger λ, or scale X down.")
+        raise UserError(
+            f"λ = {lam} is lost in rounding beside ‖X‖² = {float(largest):.3g}: use a larger λ, or scale X down."
+        )
     if X.dtype == torch.float32 and float(largest) * torch.finfo(torch.float32).eps > _SAFE_ROUNDING * lam:
         return _SoftProjector.apply(X.double(), lam).to(torch.float32)
     return _SoftProjector.apply(X, lam)

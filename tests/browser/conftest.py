@@ -1,4 +1,4 @@
-"""A real browser without a window, with an empty profile, that can reach nothing but files."""
+"""A real browser without a window, with an empty profile, that can reach nothing but files and this machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from subspaces.paper.page.build import build_page
-from tests.paper.made_results import FIGURES, make_results
+from subspaces.report.numbers import frame
+from subspaces.report.page.build import build_page
+from tests.report.made_results import FIGURES, make_results
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -24,7 +26,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 ROOT = Path(__file__).resolve().parents[2]
 SPOILED = "snli/mpnet-mlp/accuracy-2way"
@@ -53,22 +55,22 @@ def driver(tmp_path_factory) -> Iterator:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory) -> str:
-    """The address of a page of made results, one number of which was written by an enemy."""
+    """The address of a page of made results; one number and one evaluation contain hostile text."""
     folder = tmp_path_factory.mktemp("page")
-    evidence = make_results(folder)
-    path = folder / f"results/numbers/{SPOILED}.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"reason": POISON, "settings": {POISON: POISON}}))
-    return _write(folder, evidence)
+    frame = make_results(folder)
+    frame.loc[frame["id"] == SPOILED, "reason"] = POISON
+    path = folder / frame.set_index("id").at["reconstruction/subspace-128/nouns-map", "evidence"][0]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"settings": {POISON: POISON}}))
+    return _write(frame, folder, folder / "results/report.html")
 
 
 @pytest.fixture(scope="session")
 def committed(tmp_path_factory) -> str:
     """The address of a page of the project's own results."""
-    return _write(ROOT, {}, tmp_path_factory.mktemp("committed") / "report.html")
+    return _write(frame(ROOT), ROOT, tmp_path_factory.mktemp("committed") / "report.html")
 
 
-def _write(folder: Path, evidence: dict, out: Path | None = None) -> str:
-    out = out or folder / "results/report.html"
-    options = {"figures": FIGURES, "citation_file": ROOT / "CITATION.cff"}
-    build_page(folder, out, "9" * 64, folder / "docs/deviations.md", evidence=evidence, **options)
+def _write(frame: pd.DataFrame, folder: Path, out: Path) -> str:
+    options = {"figures": FIGURES, "citation_file": ROOT / "CITATION.cff", "deviations": folder / "docs/deviations.md"}
+    build_page(frame, folder, out, "9" * 64, **options)
     return out.as_uri()

@@ -10,13 +10,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from subspaces.paper.page import rerun
-from subspaces.paper.registry import numbers, of_table
+from subspaces.report.page import provenance
+from subspaces.report.registry import numbers, of_table
 from tests.browser.conftest import SPOILED
-from tests.paper.made_results import EXPECTED
+from tests.report.made_results import EXPECTED
 
 pytestmark = pytest.mark.browser
 BETTER = "reconstruction/subspace-64/nouns-rho"
+ROW = "reconstruction/subspace-64"
 ENTER, ESCAPE, TAB, CONTROL = "\ue007", "\ue00c", "\ue004", "\ue009"
 
 CONTRAST = """
@@ -127,15 +128,11 @@ def test_the_policy_is_in_force(driver, page):
     assert "Content Security Policy" in str(driver.get_log("browser"))
 
 
-def test_what_an_enemy_wrote_is_text(driver, page):
+def test_hostile_strings_are_text(driver, page):
     open_proof(driver, page, SPOILED)
     assert "<script>window.hurt=1</script>" in page("return document.getElementById('proof-content').textContent")
-    assert page("return [window.hurt, document.images.length, document.scripts.length, document.querySelectorAll('svg').length]") == [
-        None,
-        1,
-        1,
-        1,
-    ]
+    counts = "document.images.length, document.scripts.length, document.querySelectorAll('[onload], [onerror]').length"
+    assert page(f"return [window.hurt, {counts}]") == [None, 1, 1, 0]
     assert driver.get_log("browser") == []
 
 
@@ -150,7 +147,9 @@ def test_filter_by_verdict_with_the_keyboard(driver, page):
     focus(page, "button[data-verdict='short']")
     press(driver, ENTER)
     assert len(shown(page)) == EXPECTED["better"] + EXPECTED["short"]
-    pressed = page("return [...document.querySelectorAll('button[aria-pressed=true][data-verdict]')].map(b => b.dataset.verdict)")
+    pressed = page(
+        "return [...document.querySelectorAll('button[aria-pressed=true][data-verdict]')].map(b => b.dataset.verdict)"
+    )
     assert set(pressed) == {"better", "short"}
     assert set(state_of(driver)["verdict"]) == {"better", "short"}
 
@@ -162,8 +161,12 @@ def test_filter_by_table_and_words_and_nothing_left(driver, page):
     assert visible == ["table-snli"]
     focus(page, "#filter-words")
     press(driver, "SPH 3-way")
-    assert shown(page) == {one.id for one in of_table("snli") if "subspace" in one.row and one.column == "accuracy-3way"}
-    heads = page("return [...document.querySelectorAll('#table-snli thead th')].filter(t => t.offsetHeight).map(t => t.textContent)")
+    assert shown(page) == {
+        one.id for one in of_table("snli") if "subspace" in one.row and one.column == "accuracy-3way"
+    }
+    heads = page(
+        "return [...document.querySelectorAll('#table-snli thead th')].filter(t => t.offsetHeight).map(t => t.textContent)"
+    )
     assert heads == ["3-way ↑"]
     press(driver, " nonsense")
     assert shown(page) == set()
@@ -175,7 +178,9 @@ def test_filter_by_table_and_words_and_nothing_left(driver, page):
 
 def test_the_state_is_in_the_address_and_comes_back(driver, page, visit):
     page("document.querySelector(\"button[data-verdict='not run']\").click()")
-    page("const s = document.getElementById('filter-table'); s.value = 'composition'; s.dispatchEvent(new Event('change'))")
+    page(
+        "const s = document.getElementById('filter-table'); s.value = 'composition'; s.dispatchEvent(new Event('change'))"
+    )
     focus(page, "#filter-words")
     press(driver, "negation & <b>")
     press(driver, *"\ue003" * len(" & <b>"))
@@ -183,7 +188,9 @@ def test_the_state_is_in_the_address_and_comes_back(driver, page, visit):
     assert before == {one.id for one in of_table("composition") if one.column == "auc-negation"}
     driver.refresh()
     assert shown(page) == before
-    assert page("return [document.getElementById('filter-table').value, document.getElementById('filter-words').value]") == [
+    assert page(
+        "return [document.getElementById('filter-table').value, document.getElementById('filter-words').value]"
+    ) == [
         "composition",
         "negation",
     ]
@@ -220,6 +227,44 @@ def test_provenance_opens_and_closes_with_the_keyboard_and_focus_comes_back(driv
     assert "number" not in state_of(driver)
 
 
+def test_a_row_opens_with_its_settings_and_training_curve(driver, page):
+    focus(page, f"button[data-row-id='{ROW}']")
+    press(driver, ENTER)
+    assert page("return document.getElementById('proof').open")
+    assert "sampling" in page("return document.getElementById('proof-content').textContent")
+    heights = "return [...document.querySelectorAll('#proof polyline')].map(p => p.getBoundingClientRect().height)"
+    assert page(heights) and all(height > 20 for height in page(heights))
+    assert state_of(driver)["row"] == [ROW]
+    press(driver, ESCAPE)
+    assert page("return document.activeElement.dataset.rowId") == ROW
+    assert "row" not in state_of(driver)
+
+
+def test_a_claim_links_to_its_numbers(driver, page):
+    page("document.querySelector('#claim-reconstruction details').open = true")
+    focus(page, f"#claim-reconstruction a[href='#number={BETTER.replace('rho', 'map')}']")
+    press(driver, ENTER)
+    assert "Nouns mAP" in page("return document.getElementById('proof-title').textContent")
+    assert state_of(driver)["number"] == [BETTER.replace("rho", "map")]
+
+
+def test_the_switch_shows_one_kind_of_value_and_stays_in_the_address(driver, page):
+    seen = f"""const cell = document.querySelector("td[data-number='{BETTER}']");
+        return ['.value', '.printed', '.change', '.dots'].map((part) => cell.querySelector(part).checkVisibility())"""
+    assert page(seen) == [True, True, True, True]
+    expected = {"paper": [False, True, False, False], "ours": [True, False, False, False]}
+    expected["difference"] = [False, False, True, False]
+    for show, parts in expected.items():
+        focus(page, f"button[data-show='{show}']")
+        press(driver, ENTER)
+        assert page(seen) == parts
+        assert state_of(driver)["show"] == [show]
+    driver.refresh()
+    assert page(seen) == expected["difference"]
+    page("document.querySelector(\"button[data-show='']\").click()")
+    assert page(seen) == [True, True, True, True]
+
+
 def test_a_link_to_a_number_opens_it(visit):
     page = visit(f"#number={BETTER}")
     assert page("return document.getElementById('proof').open")
@@ -231,7 +276,9 @@ def test_the_list_below_a_table_opens_with_the_keyboard(driver, page):
     press(driver, ENTER)
     focus(page, f"details[data-number='{BETTER}'] > summary")
     press(driver, " ")
-    assert page("return document.querySelector(arguments[0]).offsetHeight > 0", f"details[data-number='{BETTER}'] .proof-body")
+    assert page(
+        "return document.querySelector(arguments[0]).offsetHeight > 0", f"details[data-number='{BETTER}'] .proof-body"
+    )
 
 
 def pasted(driver, page: Script) -> str:
@@ -253,7 +300,7 @@ def test_the_command_can_be_copied(driver, page, spoil):
     press(driver, ENTER)
     wait_for(page, "document.querySelector('#proof .copied').textContent === 'Copied'")
     press(driver, ESCAPE)
-    assert pasted(driver, page) == rerun.from_sources(identifier, "laptop", "")
+    assert pasted(driver, page) == provenance.from_sources(identifier, "laptop", "")
 
 
 def test_when_nothing_can_copy_the_command_is_selected_for_the_reader(driver, page):
@@ -262,7 +309,7 @@ def test_when_nothing_can_copy_the_command_is_selected_for_the_reader(driver, pa
     focus(page, "#proof button.copy")
     press(driver, ENTER)
     wait_for(page, "document.querySelector('#proof .copied').textContent.startsWith('Selected')")
-    assert page("return getSelection().toString()") == rerun.from_sources(BETTER, "laptop", "")
+    assert page("return getSelection().toString()") == provenance.from_sources(BETTER, "laptop", "")
 
 
 def wait_for(page: Script, condition: str) -> None:
@@ -320,7 +367,9 @@ def test_on_a_phone_rows_are_cards_that_name_their_columns(visit):
     script = f"const c = document.querySelector(arguments[0]), b = c.getBoundingClientRect(); return [{look}]"
     cell = page(script, f"td[data-number='{BETTER}']")
     assert cell == ['"Nouns ρ ↑"', True, True]
-    assert page("return [...document.querySelectorAll('td[data-number] button')].every(b => b.getBoundingClientRect().height >= 24)")
+    assert page(
+        "return [...document.querySelectorAll('td[data-number] button')].every(b => b.getBoundingClientRect().height >= 24)"
+    )
 
 
 @pytest.mark.parametrize("width", [1360, 360])
@@ -337,7 +386,9 @@ def test_what_a_screen_reader_is_told(driver, visit, width):
     assert len(named["table"]) == 9
     assert all(named["columnheader"]) and all(named["rowheader"])
     assert len([name for name in named["button"] if "Provenance of Table" in name]) == 124
-    levels = page("return [...document.querySelectorAll('h1, main h2, main h3, main h4')].map(h => Number(h.tagName[1]))")
+    levels = page(
+        "return [...document.querySelectorAll('h1, main h2, main h3, main h4')].map(h => Number(h.tagName[1]))"
+    )
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert page("return [...document.images].every(i => i.alt.trim() && i.complete && i.naturalWidth > 0)")
@@ -351,7 +402,9 @@ def test_the_first_tab_skips_to_the_numbers_and_focus_is_seen(driver, page):
     press(driver, ENTER)
     assert page("return document.activeElement.id") == "main"
     press(driver, TAB)
-    outline = page("const s = getComputedStyle(document.activeElement); return [s.outlineStyle, parseFloat(s.outlineWidth)]")
+    outline = page(
+        "const s = getComputedStyle(document.activeElement); return [s.outlineStyle, parseFloat(s.outlineWidth)]"
+    )
     assert outline[0] == "solid" and outline[1] >= 2
 
 

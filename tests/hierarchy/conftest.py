@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from subspaces.hierarchy import SubspaceHierarchy, fit_hierarchy
+from subspaces.hierarchy import Hierarchy, fit_hierarchy
 from tests.hierarchy.trees import tree_edges, write_edges
 
 
@@ -27,5 +27,5 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tree(fitted: Path) -> SubspaceHierarchy:
-    return SubspaceHierarchy.load(fitted)
+def tree(fitted: Path) -> Hierarchy:
+    return Hierarchy.load(fitted)

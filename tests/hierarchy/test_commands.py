@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from subspaces.errors import UserError
 from subspaces.hierarchy.commands import app
@@ -25,11 +29,11 @@ def test_fit_reports_and_says_when_there_is_nothing_to_do(tmp_path: Path) -> Non
     edges = write_edges(tmp_path / "edges.tsv", tree_edges(40))
     words = ("fit", edges, "--out", tmp_path / "out", "--dim", 8, "--epochs", 3, "--lambda", 0.3)
     said = run(*words)
-    assert "40 nodes, 39 edges" in said and "mAP" in said and "Spearman" in said and "entailed from inclusion" in said
+    assert "40 nodes, 39 edges" in said and "over all ordered pairs" in said and "worst of the 20 most general" in said
     assert "nothing to do" not in said
     assert "nothing to do" in run(*words)
-    settings = json.loads((tmp_path / "out/settings.json").read_text())
-    assert settings["model"]["lam"] == 0.3 and settings["training"]["epochs"] == 3
+    settings = json.loads((tmp_path / "out/hierarchy.json").read_text())["asked"]["settings"]
+    assert settings["lam"] == 0.3 and settings["epochs"] == 3
     with pytest.raises(UserError, match="auto or a whole number"):
         run("fit", edges, "--out", tmp_path / "other", "--epochs", "many")
     assert "paused at step" in run("fit", edges, "--out", tmp_path / "other", "--dim", 8, "--minutes", 1e-9)
@@ -74,7 +78,59 @@ def test_unknown_names_stop_the_scoring_or_are_counted(tmp_path: Path, fitted: P
     assert "1 pairs scored, 2 left out" in said
 
 
-def test_the_documented_example_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_a_fit_from_standard_input_says_its_shape(tmp_path: Path) -> None:
+    text = "parent,child\n" + "".join(f"{parent},{child}\n" for child, parent in tree_edges(40))
+    words = ["fit", "-", "--out", str(tmp_path / "out"), "--dim", "8", "--epochs", "2"]
+    result = CliRunner().invoke(app, words, input=text)
+    assert result.exit_code == 0, result.output
+    assert (
+        "40 nodes, 39 edges" in result.stderr
+        and "1 root" in result.stderr
+        and "largest: node 0 (39 below)" in result.stderr
+    )
+    pairs = CliRunner().invoke(app, ["score", str(tmp_path / "out"), "-"], input="node 1\tnode 0\n")
+    assert "node 1\tnode 0\t" in pairs.output
+
+
+def test_reversed_columns_are_warned_about_and_turned(tmp_path: Path) -> None:
+    turned = write_edges(tmp_path / "edges.tsv", [pair[::-1] for pair in tree_edges(40)])
+    words = ("fit", turned, "--dim", 8, "--epochs", 2)
+    assert "warning: 30 nodes have no parent" in run(*words, "--out", tmp_path / "wrong")
+    said = run(*words, "--out", tmp_path / "right", "--parent-first")
+    assert "warning" not in said and "largest: node 0 (39 below)" in said
+
+
+def test_ctrl_c_in_a_terminal_saves_and_says_how_to_resume(tmp_path: Path) -> None:
+    """As a user does it: the process gets SIGINT in its training, long before the first checkpoint of the clock."""
+    edges = write_edges(tmp_path / "edges.tsv", tree_edges(300))
+    words = [sys.executable, "-m", "subspaces", "hierarchy", "fit", str(edges), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([*words, "--dim", "32", "--epochs", "2000"], stdout=-1, stderr=-1, text=True)
+    for line in process.stderr:
+        if "epoch 2/" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    said, noise = process.communicate(timeout=60)
+    assert process.returncode == 130, noise
+    assert "saving a checkpoint" in noise and "interrupted. A checkpoint is saved; the same command resumes" in said
+    assert list((tmp_path / "out").glob("checkpoints/*/step-*.json"))
+    again = subprocess.Popen([*words, "--dim", "32", "--epochs", "2000"], stderr=-1, text=True)
+    assert any("resuming at step" in line for line in iter(again.stderr.readline, "") if "epoch" not in line)
+    again.kill()
+    again.wait()
+
+
+def test_plot_export_and_import(tmp_path: Path, fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("plot", fitted, "--around", "NODE 5").strip() == "node-5.png"
+    assert (tmp_path / "node-5.png").stat().st_size > 10_000
+    run("export", fitted, "--out", "plain")
+    assert "300 nodes" in run("import", "plain", "--out", "again")
+    assert run("query", "again", "node 5") == run("query", fitted, "node 5")
+
+
+def test_the_documented_example_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = dict(re.findall(r"```(python|console)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL))
     exec(compile(blocks["python"], str(PAGE), "exec"), {})

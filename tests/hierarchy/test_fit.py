@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import subspaces.hierarchy.fit as module
 from subspaces.errors import UserError
 from subspaces.files import read_json, sha256_file, write_json
-from subspaces.hierarchy import SubspaceHierarchy, fit_hierarchy
+from subspaces.hierarchy import Hierarchy, fit_hierarchy
 from subspaces.hierarchy.fit import Paused
 from subspaces.training.progress import Silent
 from tests.hierarchy.trees import fit_slowly, tree_edges, write_edges
@@ -30,35 +31,40 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "timing.json"}
 
 
-def test_a_tree_of_300_nodes_is_learnt(tree: SubspaceHierarchy) -> None:
-    quality, threshold = tree.record["quality"], tree.record["threshold"]
-    assert quality["sources"] == 299
-    assert quality["map"] >= 99 and quality["mr"] <= 1.05
+def test_a_tree_of_300_nodes_is_learnt(tree: Hierarchy) -> None:
+    quality = tree.record["quality"]
+    assert quality["all_pairs"] and quality["edges"] == tree.record["counts"]["closure"]
+    assert quality["f1"] >= 98 and quality["precision"] >= 97
+    assert all(node["precision"] >= 95 for node in quality["general"])
     assert quality["ancestor_larger"] >= 99
     assert quality["rho_descendants"] >= 70  # three quarters are leaves, tied at none: a perfect order has about 76
-    assert threshold["f1"] >= 98 and threshold["reversed_refused"] >= 95
-    assert threshold["edges"] == tree.record["counts"]["closure"]
     rank, descendants = tree.features.trace.numpy(), tree.graph.descendants
-    assert rank[descendants == 0].mean() < rank[(descendants > 0) & (descendants < 10)].mean() < rank[descendants >= 10].mean()
+    assert (
+        rank[descendants == 0].mean()
+        < rank[(descendants > 0) & (descendants < 10)].mean()
+        < rank[descendants >= 10].mean()
+    )
 
 
-def test_the_true_ancestors_of_nearly_every_leaf_come_first(tree: SubspaceHierarchy) -> None:
+def test_the_true_ancestors_of_nearly_every_leaf_come_first(tree: Hierarchy) -> None:
     leaves = np.flatnonzero(tree.graph.descendants == 0)[::5]
     right = 0
     for leaf in leaves:
         true = tree.graph.ancestors[tree.graph.offsets[leaf] : tree.graph.offsets[leaf + 1]]
         found = tree.ancestors(tree.names[leaf], top=len(true))
         right += {one.name for one in found} == {tree.names[node] for node in true}
-    assert right >= 0.95 * len(leaves)
+    assert right >= 0.9 * len(leaves)
 
 
 def test_small_trees_beside_a_large_one_are_not_lost(tmp_path: Path) -> None:
     """From the paper's start near zero they are: their nodes end with rank 0."""
-    pairs = tree_edges(60) + [(f"leaf {tree} {leaf}", f"root {tree}") for tree in range(12) for leaf in range(1 + tree % 2)]
+    pairs = tree_edges(60) + [
+        (f"leaf {tree} {leaf}", f"root {tree}") for tree in range(12) for leaf in range(1 + tree % 2)
+    ]
     record, _ = fit_hierarchy(write_edges(tmp_path / "edges.tsv", pairs), tmp_path / "out", dim=16)
-    hierarchy = SubspaceHierarchy.load(tmp_path / "out")
+    hierarchy = Hierarchy.load(tmp_path / "out")
     assert float(hierarchy.features.trace.min()) > 0.5
-    assert record["quality"]["map"] > 95
+    assert record["quality"]["f1"] > 95
 
 
 def test_the_folder_holds_what_it_says_and_nothing_else(fitted: Path) -> None:
@@ -69,8 +75,7 @@ def test_the_folder_holds_what_it_says_and_nothing_else(fitted: Path) -> None:
         "weights.safetensors",
         "features.safetensors",
         "hierarchy.npz",
-        "settings.json",
-        "history.csv",
+        "training.json",
         "timing.json",
         "hierarchy.json",
     }
@@ -101,10 +106,12 @@ def test_a_damaged_fit_is_not_called_done(tmp_path: Path, edges: Path, ruined: s
 def test_other_settings_or_other_edges_are_refused_and_named(tmp_path: Path, edges: Path) -> None:
     fit_hierarchy(edges, tmp_path / "out", **SMALL)
     before = content(tmp_path / "out")
-    with pytest.raises(UserError, match=r"holds another fit \(job\.training\.epochs: 2 → 3; seed: 0 → 1\)"):
+    with pytest.raises(UserError, match=r"holds another fit \(seed: 0 → 1; settings\.epochs: 2 → 3\)"):
         fit_hierarchy(edges, tmp_path / "out", dim=8, epochs=3, seed=1)
     with pytest.raises(UserError, match=r"another fit \(other edges\)"):
-        fit_hierarchy(write_edges(tmp_path / "more.tsv", [*tree_edges(40), ("more", "node 0")]), tmp_path / "out", **SMALL)
+        fit_hierarchy(
+            write_edges(tmp_path / "more.tsv", [*tree_edges(40), ("more", "node 0")]), tmp_path / "out", **SMALL
+        )
     assert content(tmp_path / "out") == before
 
 
@@ -122,11 +129,21 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path, edges: Path) -> None:
         fit_hierarchy(edges, edges, **SMALL)
 
 
-def test_impossible_requests_are_refused_before_anything_is_written(tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_requests_are_refused_before_anything_is_written(
+    tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(UserError, match="one chain"):
         fit_hierarchy(write_edges(tmp_path / "chain.tsv", [("a", "b"), ("b", "c")]), out)
-    wrongs = [{"dim": 1}, {"lam": 0.0}, {"lam": float("nan")}, {"seed": -1}, {"threads": 0}, {"minutes": 0.0}, {"epochs": 0}]
+    wrongs = [
+        {"dim": 1},
+        {"lam": 0.0},
+        {"lam": float("nan")},
+        {"seed": -1},
+        {"threads": 0},
+        {"minutes": 0.0},
+        {"epochs": 0},
+    ]
     for wrong in wrongs:
         with pytest.raises(UserError, match=next(iter(wrong)).replace("lam", "lambda")):
             fit_hierarchy(edges, out, **wrong)
@@ -150,7 +167,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path, edges: Path) -> N
     assert process.exitcode == -9
     assert not read_json(tmp_path / "killed/hierarchy.json")["finished"]
     with pytest.raises(UserError, match="not finished: run the same"):
-        SubspaceHierarchy.load(tmp_path / "killed")
+        Hierarchy.load(tmp_path / "killed")
     with pytest.raises(UserError, match="holds another fit"):
         fit_hierarchy(edges, tmp_path / "killed", dim=8, epochs=31)
     fit_hierarchy(edges, tmp_path / "killed", dim=8, epochs=30)
@@ -158,7 +175,9 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path: Path, edges: Path) -> N
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
-def test_a_fit_stopped_after_its_training_does_not_train_again(tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_stopped_after_its_training_does_not_train_again(
+    tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fit_hierarchy(edges, tmp_path / "whole", **SMALL)
 
     def stop(*arguments):
@@ -169,23 +188,23 @@ def test_a_fit_stopped_after_its_training_does_not_train_again(tmp_path: Path, e
         with pytest.raises(KeyboardInterrupt):
             fit_hierarchy(edges, tmp_path / "out", **SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "fit_reconstruction", stop)
+        patch.setattr(module, "train", stop)
         fit_hierarchy(edges, tmp_path / "out", **SMALL)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def test_checkpoints_of_other_code_are_not_used_and_this_is_said(tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    progress = Silent()
-    monkeypatch.setattr(progress, "say", said.append, raising=False)
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "code_of", lambda *roots: {"subspaces": "older"})
-        with pytest.raises(Paused):
-            fit_hierarchy(edges, tmp_path / "out", **SMALL, minutes=1e-9)
-    fit_hierarchy(edges, tmp_path / "out", **SMALL, progress=progress)
-    assert any("another version of the code" in text for text in said)
-    assert not any("resuming" in text for text in said)
-    assert not (tmp_path / "out/checkpoints").exists()
+def test_ctrl_c_saves_a_checkpoint_and_the_same_call_resumes(tmp_path: Path, edges: Path) -> None:
+    fit_hierarchy(edges, tmp_path / "whole", dim=8, epochs=30)
+
+    class Interrupting(Silent):
+        def update(self, done: int, metrics: dict[str, float]) -> None:
+            if done == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Paused, match=r"paused at step 3: interrupted.*the same command resumes"):
+        fit_hierarchy(edges, tmp_path / "out", dim=8, epochs=30, progress=Interrupting())
+    fit_hierarchy(edges, tmp_path / "out", dim=8, epochs=30)
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
 def test_a_budget_pauses_and_the_rest_follows(tmp_path: Path, edges: Path) -> None:
@@ -194,3 +213,49 @@ def test_a_budget_pauses_and_the_rest_follows(tmp_path: Path, edges: Path) -> No
         fit_hierarchy(edges, tmp_path / "out", **SMALL, minutes=1e-9)
     fit_hierarchy(edges, tmp_path / "out", **SMALL)
     assert content(tmp_path / "out") == content(tmp_path / "whole")
+
+
+def test_pairs_of_the_user_set_the_threshold_without_a_new_training(
+    tmp_path: Path, edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, _ = fit_hierarchy(edges, tmp_path / "out", dim=8)
+    free = record["quality"]["threshold"]
+    pairs = [(f"node {child}", "node 0", 1) for child in range(1, 20)]
+    pairs += [(f"node {child}", f"node {child + 1}", 0) for child in range(10, 30)]
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("".join(f"{child}\t{parent}\t{label}\n" for child, parent, label in pairs))
+    monkeypatch.setattr(module, "train", None)
+    record, worked = fit_hierarchy(edges, tmp_path / "out", dim=8, valid=valid)
+    assert worked and record["valid"]["pairs"] == 39 and record["valid"]["f1"] > 90
+    assert record["quality"]["threshold"] == record["valid"]["threshold"] == Hierarchy.load(tmp_path / "out").threshold
+    assert fit_hierarchy(edges, tmp_path / "out", dim=8, valid=valid) == (record, False)
+    record, worked = fit_hierarchy(edges, tmp_path / "out", dim=8)
+    assert worked and record["quality"]["threshold"] == free and record["valid"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("node 1\tnode 0\t1\n", "pairs that hold .1. and pairs that do not"),
+        ("node 1\tnode 0\t1\nnode 1\tnode 2\tmaybe\n", "line 2: the label must be 1 or 0, not 'maybe'"),
+        ("node 1\tnode 0\t1\nnode 1\tnothing\t0\n", "line 2: 'nothing' is no node"),
+        ("node 1\tnode 0\n", "expected child TAB parent TAB label, found 2 fields"),
+    ],
+)
+def test_wrong_validation_pairs_are_refused(tmp_path: Path, edges: Path, content: str, message: str) -> None:
+    (tmp_path / "valid.tsv").write_text(content)
+    with pytest.raises(UserError, match=message):
+        fit_hierarchy(edges, tmp_path / "out", **SMALL, valid=tmp_path / "valid.tsv")
+    assert not (tmp_path / "out").exists()
+
+
+def test_doubts_about_the_input_are_warnings(tmp_path: Path) -> None:
+    turned = [pair[::-1] for pair in tree_edges(40)]
+    with pytest.warns(UserWarning, match="look reversed"):
+        fit_hierarchy(turned, tmp_path / "out", **SMALL)
+
+
+def test_without_the_closure_only_given_edges_count(tmp_path: Path, edges: Path) -> None:
+    record, _ = fit_hierarchy(edges, tmp_path / "out", dim=8, closure=False)
+    assert record["quality"]["edges"] == record["counts"]["edges"] < record["counts"]["closure"]
+    assert record["quality"]["f1"] > 95

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from subspaces.hierarchy.fit import fit_hierarchy
-from subspaces.wordnet.reconstruction import Reconstruction
+from subspaces.hierarchy.learning import InclusionTask
 
 
 def tree_edges(nodes: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -33,11 +33,11 @@ def write_edges(path: Path, edges: list[tuple[str, str]]) -> Path:
 def fit_slowly(edges: Path, out: Path) -> None:
     """A fit with a checkpoint and a rest after every step, so that there is time to kill it."""
     torch.set_num_threads(1)
-    step = Reconstruction.step
+    step = InclusionTask.step
 
     def slow(*arguments):
         time.sleep(0.2)
         return step(*arguments)
 
-    Reconstruction.step = slow
+    InclusionTask.step = slow
     fit_hierarchy(edges, out, dim=8, epochs=30, checkpoint_seconds=1e-9)

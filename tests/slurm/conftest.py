@@ -66,7 +66,9 @@ def _few_rows(project: Project) -> None:
         quick["rows"].setdefault(row, {}).setdefault("both", {})["epochs"] = epochs
     reason = "left out of the tests' own small project"
     verbs = {"verbs": reason}
-    quick["not_run"] = {row: verbs if row in ROWS else verbs | {"nouns": reason} for row in content["reconstruction"]["models"]}
+    quick["not_run"] = {
+        row: verbs if row in ROWS else verbs | {"nouns": reason} for row in content["reconstruction"]["models"]
+    }
     path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
@@ -80,7 +82,9 @@ def small(tmp_path_factory) -> Callable[..., Project]:
 
     def make(name: str, built: bool = True) -> Project:
         made = Project(first.folder.with_name(name))
-        shutil.copytree(first.folder, made.folder, symlinks=True, ignore=None if built else shutil.ignore_patterns("data", ".keys"))
+        shutil.copytree(
+            first.folder, made.folder, symlinks=True, ignore=None if built else shutil.ignore_patterns("data", ".keys")
+        )
         return made
 
     return make
@@ -99,7 +103,9 @@ def started(project: Project, *command: str, code: int = 0) -> Iterator[subproce
     """A command that runs in the background; what it says goes to a file, which is shown if it fails."""
     log = project.folder / "said.log"
     with open(log, "w") as out:
-        process = subprocess.Popen(command, cwd=project.folder, env=project.environment, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=project.folder, env=project.environment, stdout=out, stderr=subprocess.STDOUT
+        )
     try:
         yield process
         assert process.wait(timeout=900) == code, log.read_text()[-4000:]

@@ -29,7 +29,9 @@ class Killed:
 
     def attempts(self, row: str) -> list[str]:
         """States of the training jobs of a row, oldest first."""
-        return [job["state"] for job in self.jobs if job["comment"] == f"rule_train_reconstruction_wildcards_{WORD[row]}"]
+        return [
+            job["state"] for job in self.jobs if job["comment"] == f"rule_train_reconstruction_wildcards_{WORD[row]}"
+        ]
 
     def logs(self, row: str) -> list[str]:
         """What SLURM kept of every attempt, oldest first."""
@@ -60,7 +62,9 @@ def make_the_table(project: Project, undisturbed: Callable[[], Project]) -> Kill
     with started(project, *SLURM, "--config", *site, "--directory", "runs/quick", "--", TABLE) as process:
         while len(asked) < len(ROWS):
             left = [row for row in ROWS if row not in asked]
-            wait_for(lambda left=left: any(has_checkpoint(folder, row) for row in left), process, "checkpoints of all rows")
+            wait_for(
+                lambda left=left: any(has_checkpoint(folder, row) for row in left), process, "checkpoints of all rows"
+            )
             for row in left:
                 if has_checkpoint(folder, row):
                     job = ids[row] = training_job(project, row)
@@ -94,12 +98,17 @@ def test_the_table_of_killed_jobs_is_that_of_a_run_that_nobody_disturbed(killed)
     assert rules == {"rule_build_hierarchy", "rule_train_reconstruction", "rule_evaluate_reconstruction"}
 
 
-@pytest.mark.parametrize(("row", "states"), [(CANCELLED, ["CANCELLED", "COMPLETED"]), (LIMITED, ["TIMEOUT", "COMPLETED"])])
+@pytest.mark.parametrize(
+    ("row", "states"), [(CANCELLED, ["CANCELLED", "COMPLETED"]), (LIMITED, ["TIMEOUT", "COMPLETED"])]
+)
 def test_a_training_that_was_killed_goes_on_by_itself_to_the_same_weights(killed, row, states):
     assert killed.attempts(row) == states
     assert read(killed.folder, row, "timing.json")["resumed"] is True
     assert read(killed.calm, row, "timing.json")["resumed"] is False
-    assert read(killed.folder, row, "settings.json")["weights_sha256"] == read(killed.calm, row, "settings.json")["weights_sha256"]
+    assert (
+        read(killed.folder, row, "settings.json")["weights_sha256"]
+        == read(killed.calm, row, "settings.json")["weights_sha256"]
+    )
     first, second = killed.logs(row)
     assert "steps done" not in first
     assert re.search(r"resuming at step [1-9]", second)
@@ -138,7 +147,9 @@ def test_what_no_node_can_run_fails_at_once_and_says_why(cluster, small):
     project = small("greedy")
     project.edit_params(cluster__gpus__quick=7)
     wanted = [MODEL.format(row="subspace-64", seed=0, name="settings.json"), "data/wordnet/verbs.npz"]
-    done = project.run(*SLURM, "--set-resources", "build_hierarchy:mem_mb=90000000", "--", *wanted, check=False, timeout=120)
+    done = project.run(
+        *SLURM, "--set-resources", "build_hierarchy:mem_mb=90000000", "--", *wanted, check=False, timeout=120
+    )
     assert done.returncode != 0
     said = done.stdout + done.stderr
     reasons = re.findall(r"SLURM sbatch failed. The error message was '(.*?)'", said, re.DOTALL)

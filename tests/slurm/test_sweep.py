@@ -56,6 +56,8 @@ def test_an_array_that_no_node_can_run_is_refused_with_the_reason(cluster, small
 
 
 def test_a_pattern_without_a_seed_is_refused(small):
-    done = small("sweep-wrong").run(sys.executable, "profiles/slurm/sweep.py", "results/tables/reconstruction.tex", "0", check=False)
+    done = small("sweep-wrong").run(
+        sys.executable, "profiles/slurm/sweep.py", "results/tables/reconstruction.tex", "0", check=False
+    )
     assert done.returncode != 0
     assert "{seed}" in done.stderr

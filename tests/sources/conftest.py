@@ -44,7 +44,10 @@ def make_source() -> Callable[..., Source]:
     """A source of two small files, or of those that a test gives, with the test's origins."""
 
     def make(
-        *origins, mirror: str | None = None, sample: str | tuple[str, ...] | None = None, content: dict[str, bytes] | None = None
+        *origins,
+        mirror: str | None = None,
+        sample: str | tuple[str, ...] | None = None,
+        content: dict[str, bytes] | None = None,
     ) -> Source:
         files = tuple(file_of(name, body, mirror) for name, body in (content or CONTENT).items())
         return Source("toy", "1", "Toy", "MIT", "nobody", "https://example.org/", files, origins, sample=sample)
@@ -103,7 +106,9 @@ def make_wheel(shelf: Path, name: str, members: dict[str, bytes]) -> Package:
         for member, content in members.items():
             wheel.writestr(member, content)
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         wheel.writestr(f"{info}/RECORD", "")
     return Package(name, "1.0", sha256_file(path))
 
@@ -161,7 +166,9 @@ class Server:
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}/"
         threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def serve(self, path: str, body: bytes, *, declared: int | None = None, kind: str = "application/octet-stream") -> None:
+    def serve(
+        self, path: str, body: bytes, *, declared: int | None = None, kind: str = "application/octet-stream"
+    ) -> None:
         def answer(handler: BaseHTTPRequestHandler) -> None:
             handler.send_response(200)
             handler.send_header("Content-Type", kind)

@@ -11,10 +11,10 @@ import tarfile
 import pytest
 
 from subspaces.errors import UserError
-from subspaces.sources import origins
+from subspaces.sources import packages
 from subspaces.sources.fetch import fetch, fetch_source, verify
 from subspaces.sources.model import OriginError
-from subspaces.sources.origins import DebianPackages, last_line, package_title, read_ar
+from subspaces.sources.packages import DebianPackages, last_line, package_title, read_ar
 
 
 def test_titles_carry_the_version():
@@ -73,7 +73,7 @@ def test_packages_that_cannot_be_downloaded(make_source, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("user", "updates"), [(0, 1), (1000, 0)])
 def test_only_root_fetches_package_lists(make_source, tmp_path, monkeypatch, user, updates):
     stand_in(tmp_path, monkeypatch, f'echo "$@" >> {tmp_path}/calls; exit 100')
-    monkeypatch.setattr(origins.os, "geteuid", lambda: user)
+    monkeypatch.setattr(packages.os, "geteuid", lambda: user)
     with pytest.raises(UserError) as caught:
         fetch_source(make_source(DebianPackages(("toy",))), tmp_path / "data" / "toy")
     calls = (tmp_path / "calls").read_text().splitlines()
@@ -88,7 +88,7 @@ def test_damaged_packages_are_refused(make_source, tmp_path, monkeypatch):
 
 
 def test_machines_without_apt(make_source, tmp_path, monkeypatch):
-    monkeypatch.setattr(origins.shutil, "which", lambda name: None)
+    monkeypatch.setattr(packages.shutil, "which", lambda name: None)
     with pytest.raises(UserError, match="apt-get is not on this machine"):
         fetch_source(make_source(DebianPackages(("toy",))), tmp_path / "toy")
 
@@ -112,7 +112,7 @@ def test_wordnet_from_the_real_packages(real_packages, tmp_path, monkeypatch, dp
     """Every file has the registry's sha256, which is that of the mirror."""
     if not dpkg:
         found = shutil.which
-        monkeypatch.setattr(origins.shutil, "which", lambda name: None if name == "dpkg-deb" else found(name))
+        monkeypatch.setattr(packages.shutil, "which", lambda name: None if name == "dpkg-deb" else found(name))
     manifest = fetch("wordnet", tmp_path / "wordnet", root=tmp_path / "project")
     assert manifest["origin"].startswith("table in this package (lexnames) + debian packages wordnet-base 1:3.0")
     assert verify(tmp_path / "wordnet", "wordnet") == []

@@ -56,7 +56,9 @@ def test_a_folder_that_verifies_is_kept(make_source, tmp_path):
     assert (tmp_path / "toy" / "one.txt").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("damage", ["changed", "truncated", "deleted", "no manifest", "broken manifest", "other source"])
+@pytest.mark.parametrize(
+    "damage", ["changed", "truncated", "deleted", "no manifest", "broken manifest", "other source"]
+)
 def test_a_damaged_folder_is_noticed_and_replaced(make_source, tmp_path, damage):
     source, out = make_source(GOOD), tmp_path / "toy"
     fetch_source(source, out)
@@ -105,7 +107,9 @@ def test_files_in_folders_of_a_source(make_source, tmp_path):
     content = {"config.json": b"first", "1_Pooling/config.json": b"other"}
     source, out = make_source(Mirror(), content=content, mirror="toy/all.tar"), tmp_path / "out" / "toy"
     (tmp_path / "shared" / "data" / "toy").mkdir(parents=True)
-    (tmp_path / "shared" / "data" / "toy" / "all.tar").write_bytes(tar_of({f"deep/{name}": body for name, body in content.items()}, "w"))
+    (tmp_path / "shared" / "data" / "toy" / "all.tar").write_bytes(
+        tar_of({f"deep/{name}": body for name, body in content.items()}, "w")
+    )
     manifest = fetch_source(source, out, root=tmp_path / "project")
     assert list(manifest["files"]) == ["1_Pooling/config.json", "config.json"]
     assert (out / "1_Pooling" / "config.json").read_bytes() == b"other"
@@ -162,7 +166,10 @@ def test_an_interruption_leaves_nothing(make_source, tmp_path, interruption):
 
 
 def test_origins_add_up_and_a_wrong_file_is_refused(make_source, tmp_path):
-    wrong = Written({"one.txt": CONTENT["one.txt"].decode(), "two.txt": CONTENT["two.txt"].decode().replace("s", "z")}, label="wrong")
+    wrong = Written(
+        {"one.txt": CONTENT["one.txt"].decode(), "two.txt": CONTENT["two.txt"].decode().replace("s", "z")},
+        label="wrong",
+    )
     manifest = fetch_source(make_source(wrong, GOOD), tmp_path / "toy")
     assert manifest["tried"][0]["result"].startswith("refused two.txt: its sha256 is")
     assert manifest["tried"][1]["result"] == "complete"

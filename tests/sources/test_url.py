@@ -1,6 +1,5 @@
 """Addresses, against a real server on this machine that does everything wrong."""
 
-import gzip
 import socket
 import subprocess
 import sys
@@ -11,14 +10,19 @@ from io import BytesIO
 import pytest
 
 from subspaces.errors import UserError
-from subspaces.sources.download import download
 from subspaces.sources.fetch import fetch_source, verify
 from subspaces.sources.model import OriginError
-from subspaces.sources.origins import Url, UrlArchive
+from subspaces.sources.origins import Url, UrlArchive, download
 
 from .conftest import CONTENT
 
 ONE = CONTENT["one.txt"]
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    """pooch waits a second and more before it tries again."""
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
 
 
 def refused(source, tmp_path):
@@ -33,11 +37,10 @@ def refused(source, tmp_path):
 def source(make_source, server):
     for name, content in CONTENT.items():
         server.serve(f"/{name}", content)
-    return make_source(Url(server.url, pause=0))
+    return make_source(Url(server.url))
 
 
-def test_files_one_by_one_also_compressed(source, server, tmp_path):
-    server.serve("/two.txt", gzip.compress(CONTENT["two.txt"]))
+def test_files_one_by_one(source, server, tmp_path):
     assert fetch_source(source, tmp_path / "toy")["origin"] == server.url
     assert verify(tmp_path / "toy", source) == []
 
@@ -49,7 +52,7 @@ def test_an_archive(make_source, server, tmp_path):
             archive.writestr(f"folder/{name}", content)
             archive.writestr(f"__MACOSX/{name}", b"not it")
     server.serve("/all.zip", buffer.getvalue())
-    source = make_source(UrlArchive(server.url + "all.zip", pause=0))
+    source = make_source(UrlArchive(server.url + "all.zip"))
     assert fetch_source(source, tmp_path / "toy")["origin"] == server.url + "all.zip"
 
 
@@ -61,26 +64,20 @@ def test_a_truncated_body(source, server, tmp_path):
 
 def test_a_body_that_is_short_but_honest(source, server, tmp_path):
     server.serve("/one.txt", ONE[:1000])
-    assert "it has 1000 bytes instead of" in refused(source, tmp_path)
+    assert "the sha256 of one.txt is wrong" in refused(source, tmp_path)
 
 
 def test_a_wrong_hash(source, server, tmp_path):
     server.serve("/one.txt", ONE.replace(b"f", b"g"))
     message = refused(source, tmp_path)
-    assert "refused one.txt: its sha256 is" in message
+    assert "the sha256 of one.txt is wrong" in message
 
 
-@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/octet-stream"])
-def test_an_error_page_with_status_200(source, server, tmp_path, kind):
-    server.serve("/one.txt", b"\n<!DOCTYPE HTML><html>please log in</html>", kind=kind)
-    assert "a web page came instead" in refused(source, tmp_path)
-
-
-@pytest.mark.parametrize(("code", "attempts"), [(503, 3), (404, 1)])
-def test_error_codes(source, server, tmp_path, code, attempts):
+@pytest.mark.parametrize("code", [503, 404])
+def test_error_codes(source, server, tmp_path, code):
     server.fail("/one.txt", code)
     assert f"the server answered {code}" in refused(source, tmp_path)
-    assert server.requests.count("/one.txt") == attempts
+    assert server.requests.count("/one.txt") == 3
 
 
 def test_a_redirect_to_a_page(source, server, tmp_path):
@@ -91,24 +88,19 @@ def test_a_redirect_to_a_page(source, server, tmp_path):
 
     server.routes["/one.txt"] = moved
     server.serve("/login", b"<html>", kind="text/html")
-    assert "a web page came instead" in refused(source, tmp_path)
-
-
-def test_an_endless_body(source, server, tmp_path):
-    server.serve("/one.txt", b"x" * 5_000_000)
-    assert "larger than the file should be" in refused(source, tmp_path)
+    assert "the sha256 of one.txt is wrong (another version, or a web page)" in refused(source, tmp_path)
 
 
 def test_a_refused_connection(make_source, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/"
-    assert "cannot be reached" in refused(make_source(Url(address, pause=0)), tmp_path)
+    assert "the server is unreachable" in refused(make_source(Url(address)), tmp_path)
 
 
 def test_a_silent_server(server, tmp_path):
     server.serve_half("/one.txt", ONE)
-    with pytest.raises(OriginError, match="fell silent"):
+    with pytest.raises(OriginError, match="did not answer in time"):
         download(server.url + "one.txt", tmp_path / "one.txt", timeout=0.2, attempts=1)
     assert list(tmp_path.iterdir()) == []
 

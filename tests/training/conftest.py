@@ -11,5 +11,5 @@ import pytest
 @pytest.fixture(scope="session")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["subspaces.wordnet.geometries.subspace", "subspaces.wordnet.geometries.poincare"])
+    context.set_forkserver_preload(["subspaces.geometries.subspace", "subspaces.geometries.poincare"])
     return context

@@ -11,7 +11,7 @@ from subspaces.files import write_json
 from subspaces.training.checkpoint import Checkpoints, write_tensors
 from subspaces.training.loop import train
 from subspaces.training.progress import Silent
-from tests.wordnet.toys import make_task, random_tree
+from tests.hierarchy.toys import make_task, random_tree
 
 KEY = "0123456789abcdef" * 4
 EPOCHS = 6

@@ -52,7 +52,9 @@ def test_a_checkpoint_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     addresses = {name: tensor.data_ptr() for name, tensor in into.items()}
     assert checkpoints.restore(into) == {"step": 6, "history": [1, 2], "sums": {"loss": 0.1 + 0.2}}
     assert all(torch.equal(into[name], value) for name, value in tensors(2).items())
-    assert addresses == {name: tensor.data_ptr() for name, tensor in into.items()}  # in place: a second copy may not fit
+    assert addresses == {
+        name: tensor.data_ptr() for name, tensor in into.items()
+    }  # in place: a second copy may not fit
 
 
 def test_tensors_that_are_not_contiguous_are_filled_too(tmp_path: Path) -> None:
@@ -73,7 +75,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_flipped_bit_goes_unnoticed(sound: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_no_flipped_bit_goes_unnoticed(
+    sound: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     """Wherever one bit of the tensors' file is wrong, the checkpoint does not count."""
     source = sound / KEY[:16]
     folder = tmp_path_factory.mktemp("flipped") / KEY[:16]
@@ -89,7 +93,11 @@ def test_no_flipped_bit_goes_unnoticed(sound: Path, tmp_path_factory: pytest.Tem
 
 
 def test_another_shape_or_name_is_not_this_model(tmp_path: Path) -> None:
-    for wrong in ({"X": torch.zeros(7, 3, 2)}, {"Y": torch.zeros(7, 3, 3)}, {"X": torch.zeros(7, 3, 3, dtype=torch.float64)}):
+    for wrong in (
+        {"X": torch.zeros(7, 3, 2)},
+        {"Y": torch.zeros(7, 3, 3)},
+        {"X": torch.zeros(7, 3, 3, dtype=torch.float64)},
+    ):
         checkpoints = Checkpoints(tmp_path, KEY, said := [].append)
         checkpoints.save(1, tensors(), {})
         assert checkpoints.restore(wrong) is None

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from subspaces.errors import UserError
+from subspaces.geometries.base import make_geometry
+from subspaces.hierarchy.reconstruction import info_nce
+from subspaces.hierarchy.sampling import Batch
 from subspaces.training.device import choose_device
-from subspaces.wordnet.geometries.base import make_geometry
-from subspaces.wordnet.reconstruction import info_nce
-from subspaces.wordnet.sampling import Batch
 
 
 def test_auto_is_the_processor_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,18 +31,21 @@ def test_auto_takes_cuda_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
-    "name, options", [("euclidean", {}), ("euclidean", {"score": "inner"}), ("poincare", {}), ("lorentz", {}), ("subspace", {})]
+    "name, options",
+    [("euclidean", {}), ("euclidean", {"score": "inner"}), ("poincare", {}), ("lorentz", {}), ("subspace", {})],
 )
 def test_a_step_stays_on_its_device(name: str, options: dict, shared: bool) -> None:
     if name == "subspace" and not shared:
         pytest.skip("sparse products know no meta tensors")
-    geometry = make_geometry(name, 40, 8, "meta", **options)
+    geometry = make_geometry(name, 40, 8, "meta", ranking=True, **options)
     state = geometry.state()
     assert {tensor.device.type for key, tensor in state.items() if key != "adam.count"} == {"meta"}
     if "adam.count" in state:  # read by the host at every step
         assert state["adam.count"].device.type == "cpu"
     drawn = torch.arange(4)
-    batch = Batch(torch.arange(12), drawn, None if shared else torch.ones(4, 3, dtype=torch.int64), drawn, torch.zeros(4, 12) > 0)
+    batch = Batch(
+        torch.arange(12), drawn, None if shared else torch.ones(4, 3, dtype=torch.int64), drawn, torch.zeros(4, 12) > 0
+    )
     batch = batch.to(geometry.device)
     opened = geometry.open(batch.rows)
     scores = geometry.scores(opened, batch.anchors, batch.candidates)

@@ -19,8 +19,8 @@ from subspaces.training import checkpoint as checkpoint_module
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.loop import Outcome, generator_for, train
 from subspaces.training.progress import ConsoleProgress, Silent
+from tests.hierarchy.toys import DIMS, SETTINGS, make_task, random_tree
 from tests.training import jobs
-from tests.wordnet.toys import DIMS, SETTINGS, make_task, random_tree
 
 KEY = "k" * 64
 ALWAYS = 1e-9  # seconds between checkpoints: one after every step
@@ -73,12 +73,20 @@ def small(name: str = "subspace", **settings) -> Watched:
 
 
 def go(
-    task: Watched, folder: Path, key: str = KEY, seconds: float = NEVER, epochs: int = SETTINGS["epochs"], seed: int = 0, **more
+    task: Watched,
+    folder: Path,
+    key: str = KEY,
+    seconds: float = NEVER,
+    epochs: int = SETTINGS["epochs"],
+    seed: int = 0,
+    **more,
 ) -> tuple[Outcome, list[str]]:
     notes = Notes()
     checkpoints = Checkpoints(folder, key, say=notes.say)
     try:
-        outcome = train(task, epochs=epochs, seed=seed, checkpoints=checkpoints, progress=notes, checkpoint_seconds=seconds, **more)
+        outcome = train(
+            task, epochs=epochs, seed=seed, checkpoints=checkpoints, progress=notes, checkpoint_seconds=seconds, **more
+        )
     finally:
         assert notes.closed == 1
     return outcome, notes.said
@@ -136,7 +144,14 @@ def test_an_interrupted_run_ends_with_the_same_bits(tmp_path: Path, name: str, s
 
 @pytest.mark.parametrize("pull", [0.0, 0.01])
 def test_settings_that_change_with_time_survive_an_interruption(tmp_path: Path, pull: float) -> None:
-    settings = {"lr_final": 0.1, "burn_in": 1, "trace_pull": pull, "trace_pull_from": 0.4, "weigh_as": 5, "in_batch": False}
+    settings = {
+        "lr_final": 0.1,
+        "burn_in": 1,
+        "trace_pull": pull,
+        "trace_pull_from": 0.4,
+        "weigh_as": 5,
+        "in_batch": False,
+    }
     whole, first, second = small(**settings), small(**settings), small(**settings)
     go(whole, tmp_path / "whole")
     first.stop_at = 17
@@ -153,7 +168,9 @@ def test_sigkill_at_random_moments(tmp_path: Path, processes, geometry: str, sam
     plain.start()
     draw, kills, progressed = random.Random(), 0, 0
     while kills < 60:
-        worker = processes.Process(target=jobs.run, args=(geometry, sampling, tmp_path / "parts", tmp_path / "out", True))
+        worker = processes.Process(
+            target=jobs.run, args=(geometry, sampling, tmp_path / "parts", tmp_path / "out", True)
+        )
         worker.start()
         if progressed < 4:
             before = newest(tmp_path / "parts")
@@ -254,11 +271,15 @@ def test_a_record_with_another_number_is_damaged_too(tmp_path: Path, uninterrupt
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_last_good_checkpoint(tmp_path: Path, uninterrupted, loss: float) -> None:
+def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_last_good_checkpoint(
+    tmp_path: Path, uninterrupted, loss: float
+) -> None:
     task = small()
     task.losses[task.steps_per_epoch + 2] = loss
     number = task.steps_per_epoch + 2
-    with pytest.raises(UserError, match=rf"the loss became {loss} at step {number:,} \(epoch 2, step 3\).*learning rate") as caught:
+    with pytest.raises(
+        UserError, match=rf"the loss became {loss} at step {number:,} \(epoch 2, step 3\).*learning rate"
+    ) as caught:
         go(task, tmp_path, seconds=ALWAYS)
     assert str(tmp_path / KEY[:16]) in str(caught.value)
     again = small()
@@ -309,7 +330,9 @@ class FullAfter:
 
 
 @pytest.mark.parametrize("room", [0, 600, 5_000])
-def test_a_full_disk_during_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted, room: int) -> None:
+def test_a_full_disk_during_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted, room: int
+) -> None:
     from contextlib import contextmanager
 
     real, writes = checkpoint_module.atomic_file, []
@@ -411,13 +434,29 @@ def test_the_same_words_give_the_same_draws() -> None:
 
 
 def test_other_words_give_other_draws() -> None:
-    words = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (2**40,), (-1,), (0, 0, 0), (1, 2), (2, 1), (3, 2, 5, 7), (3, 2, 7, 5)]
+    words = [
+        (),
+        (0,),
+        (1,),
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (2**40,),
+        (-1,),
+        (0, 0, 0),
+        (1, 2),
+        (2, 1),
+        (3, 2, 5, 7),
+        (3, 2, 7, 5),
+    ]
     words += [(seed, 2, epoch, step) for seed in range(4) for epoch in range(8) for step in range(30)]
     assert len({draws(*some) for some in words}) == len(set(words))
 
 
 def test_draws_of_neighbouring_steps_are_unrelated() -> None:
-    means = torch.stack([torch.rand(64, generator=generator_for(0, 2, epoch, step)) for epoch in range(10) for step in range(30)])
+    means = torch.stack(
+        [torch.rand(64, generator=generator_for(0, 2, epoch, step)) for epoch in range(10) for step in range(30)]
+    )
     assert means.mean().item() == pytest.approx(0.5, abs=0.01)
     correlation = torch.corrcoef(means) - torch.eye(len(means))
     assert correlation.abs().max() < 0.65  # 300 rows of 64: chance alone gives about 0.55

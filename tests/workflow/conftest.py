@@ -29,7 +29,11 @@ class Project:
     @property
     def environment(self) -> dict[str, str]:
         """No mirror, no network: the sample stands in. The copy's own package comes first."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SUBSPACES_", "SNAKEMAKE_", "DVC_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SUBSPACES_", "SNAKEMAKE_", "DVC_"))
+        }
         return kept | {
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(self.folder / "src"),
@@ -39,9 +43,17 @@ class Project:
             "DVC_NO_ANALYTICS": "1",
         }
 
-    def run(self, *command: str, check: bool = True, timeout: int = 900, **extra: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, check: bool = True, timeout: int = 900, **extra: str
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            command, cwd=self.folder, env=self.environment | extra, capture_output=True, text=True, timeout=timeout, check=False
+            command,
+            cwd=self.folder,
+            env=self.environment | extra,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
         if check and done.returncode:
             raise AssertionError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -94,7 +106,11 @@ def outputs_made(done: subprocess.CompletedProcess[str]) -> set[str]:
 def copy_project(folder: Path, results: bool = False) -> Project:
     """The files that git knows, or would take; with or without the committed results."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name in listed.stdout.splitlines():
         if not results and name.startswith(("results/", "figures/", "dvc.lock")):
@@ -141,6 +157,7 @@ def make_tiny(project: Project) -> None:
     content["retrieval"]["batches"] = [1, 4, 16, 64, 128]
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     project.run("subspaces", "dvc-yaml")
+    project.run("subspaces", "plan")
 
 
 @pytest.fixture
@@ -160,8 +177,13 @@ def build(folder: Path) -> Project:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory, worker_id) -> Project:
     """A copy with everything built once; tests that use it put back what they change. Of several workers the first one builds it, and
-    each has a copy for itself."""
+    each has a copy for itself. BUILT_PROJECT=FOLDER names one that is built already: its outputs, with today's code."""
     base = tmp_path_factory.getbasetemp()
+    if os.environ.get("BUILT_PROJECT"):
+        again = copy_built(Project(Path(os.environ["BUILT_PROJECT"])), base / "built/project")
+        copy_project(again.folder)
+        make_tiny(again)
+        return again
     if worker_id == "master":
         return build(base / "built/project")
     first = base.parent / "built"
@@ -203,7 +225,7 @@ def repo(built, tmp_path_factory) -> Project:
         ("git", "config", "user.name", "nobody"),
         ("git", "add", "-A"),
         ("git", "commit", "-qm", "built"),
-        ("dvc", "commit", "--force"),
+        ("subspaces", "lock"),
         ("git", "add", "-A"),
         ("git", "commit", "-qm", "remembered"),
     ):

@@ -33,7 +33,10 @@ def test_a_geometry_is_one_file_a_type_and_a_row(project):
         project.run("bash", "-c", command)
     settings = (project.folder / "models/reconstruction/manhattan-10/verbs/seed-0/settings.json").read_text()
     assert '"geometry": "manhattan"' in settings
-    for path in ("src/subspaces/wordnet/geometries/manhattan.py", "src/subspaces/params/reconstruction.py"):
+    for path in (
+        "src/subspaces/geometries/symmetric/manhattan.py",
+        "src/subspaces/experiments/reconstruction/settings.py",
+    ):
         project.run("ruff", "check", path)
 
 
@@ -44,7 +47,9 @@ def test_a_source_is_one_row(project):
     mirror = project.folder / "no-mirror/colours"
     mirror.mkdir(parents=True)
     (mirror / "colours.txt").write_text("red\ngreen\nyellow\n")
-    assert project.run("subspaces", "fetch", "colours", check=False).returncode == 1, "another content than the digest's"
+    assert project.run("subspaces", "fetch", "colours", check=False).returncode == 1, (
+        "another content than the digest's"
+    )
     (mirror / "colours.txt").write_text("red\ngreen\nblue\n")
     assert "1 files from mirror" in project.run("subspaces", "fetch", "colours").stdout
 
@@ -58,5 +63,5 @@ def test_a_table_is_a_function_and_a_line(project):
     assert "| Projector |" in table and "<!-- key:" in table
     assert (project.folder / "results/tables/bounds_cases.tex").exists()
     assert "table_bounds_cases:" in (project.folder / "dvc.yaml").read_text()
-    for path in ("src/subspaces/paper/extras.py", "src/subspaces/recipes/paper.py"):
+    for path in ("src/subspaces/report/extras.py", "src/subspaces/pipeline/recipes/paper.py"):
         project.run("ruff", "check", path)

@@ -1,98 +1,116 @@
-"""DVC around the graph: that its file is the generated one and fits the graph, and what `dvc repro` runs again after a change."""
+"""DVC around the graph: dvc.yaml is the generated one and fits the graph, dvc.lock is complete, and `dvc repro` runs what an edit concerns."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 
 import pytest
 import yaml
 
-from subspaces.dvcfile import dvc_text
-from subspaces.params import load_params
-from subspaces.recipes import Recipes
-from tests.workflow.conftest import ROOT, Project, stages_run
+from subspaces.pipeline.dvc import dvc_text
+from subspaces.pipeline.project import Project as Graph
+from tests.workflow.conftest import ROOT, Project, copy_built, copy_project, stages_run
 
 pytestmark = pytest.mark.lifecycle
 
-GIT = ("results/", "figures/")
+HEAVY = ("models", "data", "checkpoints", ".snakemake", ".keys", "logs", "src.before")
 
 
-def stages_of(project: Project) -> dict[str, dict]:
-    return yaml.safe_load((project.folder / "dvc.yaml").read_text())["stages"]
+def under_git(project: Project) -> Project:
+    project.run("git", "init", "-q")
+    project.run("git", "config", "user.email", "nobody@example.org")
+    project.run("git", "config", "user.name", "nobody")
+    project.run("git", "add", "-A")
+    project.run("git", "commit", "-qm", "clone")
+    return project
 
 
-def outs_of(stage: dict) -> list[str]:
-    return [name for one in (*stage.get("outs", ()), *stage.get("metrics", ())) for name in one]
+@pytest.fixture
+def clone(repo, tmp_path) -> Project:
+    """What somebody else has: the repository, without models, data and DVC's cache."""
+    cloned = Project(tmp_path / "clone")
+    repo.run("git", "clone", "-q", str(repo.folder), str(cloned.folder))
+    return cloned
 
 
-def test_dvc_yaml_is_the_generated_one():
-    expected = dvc_text(Recipes(load_params(ROOT / "params.yaml")))
-    assert (ROOT / "dvc.yaml").read_text() == expected, "run `subspaces dvc-yaml`"
+def test_dvc_yaml_is_the_generated_one_and_short_enough_to_read():
+    text = (ROOT / "dvc.yaml").read_text()
+    assert text == dvc_text(Graph.open(ROOT / "params.yaml")), "run `subspaces dvc-yaml`"
+    assert len(text.splitlines()) < 600
 
 
-def test_a_stage_needs_only_what_git_has_or_another_stage_makes(repo):
-    stages = stages_of(repo)
-    code = set(repo.run("git", "ls-files", "src", "params.yaml").stdout.splitlines())
-    for name, stage in stages.items():
-        made = {out for other, one in stages.items() if other != name for out in outs_of(one)}
-        assert set(stage["deps"]) <= code | made, name
-
-
-def test_a_stage_asks_snakemake_for_its_own_outputs_and_all_outputs_have_a_stage(repo):
-    targets = {name: stage["cmd"].split(" -- ")[1].split() for name, stage in stages_of(repo).items()}
-    for name, stage in stages_of(repo).items():
-        outs = outs_of(stage)
-        assert all(any(target == out or target.startswith(f"{out}/") for out in outs) for target in targets[name]), name
-        assert all(any(target == out or target.startswith(f"{out}/") for target in targets[name]) for out in outs), name
-    assert repo.planned(*{one for some in targets.values() for one in some}) == set()
-    covered = tuple(out for stage in stages_of(repo).values() for out in outs_of(stage))
-    made = [path for top in ("models", "results", "figures") for path in repo.folder.glob(f"{top}/**/*") if path.is_file()]
+def test_every_output_of_the_graph_belongs_to_a_stage(repo):
+    """Or is made on the way to one: sources, models (tracked by their own files), shards and indexes."""
+    stages = yaml.safe_load((repo.folder / "dvc.lock").read_text())["stages"].values()
+    covered = tuple(out["path"] for stage in stages for out in stage["outs"])
+    made = [path for top in ("results", "figures") for path in repo.folder.glob(f"{top}/**/*") if path.is_file()]
     assert [path for path in made if not path.relative_to(repo.folder).as_posix().startswith(covered)] == []
 
 
-def test_dvc_lock_speaks_of_the_committed_numbers_tables_and_figures():
-    """Of stages whose outputs live in git; the others name bytes that only their maker has."""
-    stages = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-    locked = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"]
-    assert {name for name in stages if name.startswith(("table_", "figure_", "page"))} <= locked.keys(), "run `subspaces lock`"
-    for name, entry in locked.items():
-        kept = {one["path"]: one["md5"] for one in entry["outs"] if (ROOT / one["path"]).is_file() and one["path"].startswith(GIT)}
-        assert {path: hashlib.md5((ROOT / path).read_bytes()).hexdigest() for path in kept} == kept, f"{name}: run `subspaces lock`"
+def test_the_committed_lock_is_complete_and_current(tmp_path):
+    """On a fresh clone `dvc repro --allow-missing` has nothing to do, and one edited row trains that row."""
+    clone = under_git(copy_project(tmp_path / "clone", results=True))
+    assert stages_run(clone.run("dvc", "repro", "--allow-missing").stdout) == set()
+    clone.edit_params(**{"reconstruction__scales__laptop__rows__lorentz-10__verbs__epochs": 321})
+    clone.run("subspaces", "plan")
+    status = clone.run("dvc", "status").stdout
+    trained = {line.strip(": ") for line in status.splitlines() if line.startswith("train_")}
+    assert trained == {"train_reconstruction@lorentz-10-verbs"}
 
 
-def test_lock_remembers_what_is_whole_and_says_what_is_not(twin):
-    twin.run("git", "init", "-q")
-    shutil.rmtree(twin.folder / "models/snli")
-    (twin.folder / "figures/overview.png").write_bytes(b"made by somebody else")
-    said = twin.run("subspaces", "lock").stdout
-    assert "left as it was: snli_models (models/snli is not here)" in said
-    assert "left as it was: figure_overview (figures/overview.png is not current)" in said
-    locked = yaml.safe_load((twin.folder / "dvc.lock").read_text())["stages"].keys()
-    assert {"wordnet_data", "reconstruction_models", "table_snli", "page"} <= locked
-    assert locked.isdisjoint({"snli_models", "snli_evaluations", "figure_overview"})
-    assert stages_run(twin.run("dvc", "repro", "--single-item", "table_snli").stdout) == set()
-
-
-def test_models_are_cached_and_numbers_live_in_git(repo):
+def test_weights_are_tracked_and_numbers_live_in_git(repo):
     tracked = repo.run("git", "ls-files").stdout.splitlines()
     assert "results/numbers/reconstruction/subspace-64/nouns-map.json" in tracked
-    assert not any(name.startswith(("models/", "data/")) for name in tracked)
-    assert "models/reconstruction" in (repo.folder / "dvc.lock").read_text()
+    assert "models/reconstruction/subspace-64/nouns.dvc" in tracked
+    assert not [name for name in tracked if name.startswith(("models/", "data/")) and not name.endswith(".dvc")]
 
 
 def test_what_is_built_runs_nothing_even_when_it_is_touched(repo):
-    for path in (*repo.folder.glob("src/subspaces/**/*.py"), *repo.folder.glob("models/**/*"), *repo.folder.glob("results/**/*.json")):
+    for path in (
+        *repo.folder.glob("src/subspaces/**/*.py"),
+        *repo.folder.glob("models/**/*"),
+        *repo.folder.glob("results/**/*.json"),
+    ):
         path.touch()
     said = repo.run("dvc", "repro").stdout
     assert stages_run(said) == set()
     assert "up to date" in said
 
 
-def test_a_colour_runs_its_figure_and_an_edited_module_what_imports_it(edited):
+def test_a_clone_without_models_has_nothing_to_do_and_an_edited_row_trains_that_row(clone):
+    assert stages_run(clone.run("dvc", "repro", "--allow-missing").stdout) == set()
+    clone.edit_params(
+        **{
+            "reconstruction__scales__quick__rows__poincare-10__both__epochs": 3,
+            "figures__snli_model": "minilm-subspace-64",
+        }
+    )
+    ran = stages_run(clone.run("subspaces", "warm", "--", "dvc", "repro", "--allow-missing").stdout)
+    assert {stage for stage in ran if stage.startswith("train_")} == {
+        "train_reconstruction@poincare-10-nouns",
+        "train_reconstruction@poincare-10-verbs",
+    }
+    assert ran >= {"plan", "evaluate_reconstruction", "numbers_reconstruction", "table_reconstruction", "frame", "page"}
+    assert not {stage for stage in ran if "snli" in stage or "composition" in stage}
+    trained = {path.relative_to(clone.folder).parts[2] for path in clone.folder.glob("models/**/weights.safetensors")}
+    assert trained == {"poincare-10"}, "the models of the other rows stay absent"
+
+
+def test_a_colour_runs_its_figure(edited):
     edited.edit_params(figures__rank_vs_descendants__points="#00aa55")
-    path = edited.folder / "src/subspaces/paper/figures/overview.py"
-    path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    ran = edited.run("subspaces", "warm", "--", "dvc", "repro").stdout
-    assert stages_run(ran) == {"figure_rank_vs_descendants", "figure_overview", "page"}
-    assert ran.count("Running stage '") == 3, "each of them once"
+    ran = stages_run(edited.run("subspaces", "warm", "--", "dvc", "repro").stdout)
+    assert {"plan", "figure_rank_vs_descendants", "page"} <= ran
+    assert all(stage.startswith(("plan", "figure_", "page")) for stage in ran)
+
+
+def test_lock_records_what_is_whole_and_says_what_is_not(built, tmp_path):
+    twin = under_git(copy_built(built, tmp_path / "project"))
+    shutil.rmtree(twin.folder / "results/evaluations/snli")
+    (twin.folder / "figures/overview.png").write_bytes(b"made by somebody else")
+    said = twin.run("subspaces", "lock").stdout
+    assert "evaluate_snli" in said and "results/evaluations/snli is missing" in said
+    assert "figure_overview" in said and "figures/overview.png is stale" in said
+    locked = yaml.safe_load((twin.folder / "dvc.lock").read_text())["stages"].keys()
+    assert {"data_wordnet_verbs", "train_reconstruction@subspace-64-nouns", "table_snli", "page"} <= locked
+    assert locked.isdisjoint({"evaluate_snli", "figure_overview"})
+    shutil.rmtree(tmp_path / "project")

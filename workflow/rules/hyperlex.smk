@@ -3,48 +3,35 @@
 
 rule train_gaussians:
     input:
-        key=lambda wildcards: stamp(RECIPES.gaussian_model(int(wildcards.seed))),
-        data=lambda wildcards: needs(
-            RECIPES.gaussian_model(int(wildcards.seed)),
-            ["data/wordnet/nouns.npz", "data/wordnet/nouns.json"],
-            wildcards,
-        ),
+        ancient(multiext(HIERARCHY.format(pos="nouns"), ".json", ".npz")),
+        key=key(f"{hyperlex.MODEL}/settings.json"),
     output:
-        weights=f"{GAUSSIAN}/weights.safetensors",
-        history=f"{GAUSSIAN}/history.csv",
-        timing=f"{GAUSSIAN}/timing.json",
-        settings=f"{GAUSSIAN}/settings.json",
+        model_files(hyperlex),
     log:
-        "logs/hyperlex/gaussian-50/seed-{seed}.train.log",
+        "logs/hyperlex/gaussians/seed-{seed}.train.log",
     conda:
         "../../environment.yml"
     resources:
-        **asks("training"),
+        **slurm("training"),
         mem_mb=3000,
-    params:
-        scale=PARAMS.scale,
     shell:
-        "subspaces --scale {params.scale} hyperlex train {wildcards.seed} 2>&1 | tee {log} >&2; exit ${{PIPESTATUS[0]}}"
+        "subspaces make {output} --threads {threads} 2>&1 | tee {log} >&2"
 
 
 rule evaluate_hyperlex:
     input:
-        key=lambda wildcards: stamp(
-            RECIPES.hyperlex_evaluation(wildcards.row, int(wildcards.seed))
-        ),
-        data=hyperlex_files,
+        made_from(hyperlex.EVALUATION),
+        ancient(f"{HIERARCHY.format(pos='nouns')}.npz"),
+        key=key(hyperlex.EVALUATION),
     output:
-        "results/evaluations/hyperlex/{row}/seed-{seed}.json",
+        hyperlex.EVALUATION,
     log:
         "logs/hyperlex/{row}/seed-{seed}.evaluate.log",
     conda:
         "../../environment.yml"
-    threads: threads_of
+    threads: wordnet_threads
     resources:
-        **asks("evaluation"),
-        mem_mb=lambda wildcards: memory_of(wildcards, 1.5),
-    params:
-        scale=PARAMS.scale,
+        **slurm("evaluation"),
+        mem_mb=wordnet_memory(1.5),
     shell:
-        "subspaces --scale {params.scale} hyperlex evaluate {wildcards.row} {wildcards.seed} --threads {threads}"
-        " > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces make {output} --threads {threads} > {log} 2>&1"

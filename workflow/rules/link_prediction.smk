@@ -1,82 +1,55 @@
-# From the split files to evaluated models of the link prediction task (paper §4.2).
+# From the split files to evaluated models of link prediction (paper §4.2, Table 4).
 
 
 rule build_split:
     input:
-        key=lambda wildcards: stamp(RECIPES.split(int(wildcards.coverage))),
-        source=lambda wildcards: made_from(RECIPES.split(int(wildcards.coverage))),
+        made_from(f"{SPLIT}.json"),
+        key=key(f"{SPLIT}.json"),
     output:
-        split="data/link_prediction/{coverage}.npz",
-        record="data/link_prediction/{coverage}.json",
+        multiext(SPLIT, ".json", ".npz"),
     log:
         "logs/link_prediction/{coverage}.log",
     conda:
         "../../environment.yml"
     resources:
-        **asks("other"),
+        **slurm("other"),
         mem_mb=4000,
-    params:
-        scale=PARAMS.scale,
     shell:
-        "subspaces --scale {params.scale} link-prediction build {wildcards.coverage} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces make {output} > {log} 2>&1"
 
 
 rule train_link_prediction:
     input:
-        key=lambda wildcards: stamp(RECIPES.link_model(*link_job_of(wildcards))),
-        data=lambda wildcards: needs(
-            RECIPES.link_model(*link_job_of(wildcards)),
-            [
-                "data/link_prediction/{coverage}.npz",
-                "data/link_prediction/{coverage}.json",
-            ],
-            wildcards,
-        ),
+        ancient(multiext(SPLIT, ".json", ".npz")),
+        key=key(f"{link_prediction.MODEL}/settings.json"),
     output:
-        weights=f"{LINK}/weights.safetensors",
-        history=f"{LINK}/history.csv",
-        timing=f"{LINK}/timing.json",
-        settings=f"{LINK}/settings.json",
+        model_files(link_prediction),
     log:
         "logs/link_prediction/{row}/{coverage}/seed-{seed}.train.log",
     conda:
         "../../environment.yml"
-    threads: threads_of
+    threads: wordnet_threads
     resources:
-        **asks("training"),
-        mem_mb=lambda wildcards: memory_of(wildcards, 3.8),
-    params:
-        scale=PARAMS.scale,
+        **slurm("training", gpu=is_subspace),
+        mem_mb=wordnet_memory(3.8),
     shell:
-        "subspaces --scale {params.scale} link-prediction train {wildcards.row} {wildcards.coverage} {wildcards.seed} --threads {threads}"
-        " 2>&1 | tee {log} >&2; exit ${{PIPESTATUS[0]}}"
+        "subspaces make {output} --threads {threads} 2>&1 | tee {log} >&2"
 
 
 rule evaluate_link_prediction:
     input:
-        key=lambda wildcards: stamp(RECIPES.link_evaluation(*link_job_of(wildcards))),
-        data=lambda wildcards: needs(
-            RECIPES.link_evaluation(*link_job_of(wildcards)),
-            [
-                f"{LINK}/settings.json",
-                f"{LINK}/weights.safetensors",
-                f"{LINK}/timing.json",
-                "data/link_prediction/{coverage}.npz",
-            ],
-            wildcards,
-        ),
+        ancient(model_files(link_prediction)),
+        ancient(f"{SPLIT}.npz"),
+        key=key(link_prediction.EVALUATION),
     output:
-        "results/evaluations/link_prediction/{row}/{coverage}/seed-{seed}.json",
+        link_prediction.EVALUATION,
     log:
         "logs/link_prediction/{row}/{coverage}/seed-{seed}.evaluate.log",
     conda:
         "../../environment.yml"
-    threads: threads_of
+    threads: wordnet_threads
     resources:
-        **asks("evaluation"),
-        mem_mb=lambda wildcards: memory_of(wildcards, 2.2),
-    params:
-        scale=PARAMS.scale,
+        **slurm("evaluation"),
+        mem_mb=wordnet_memory(2.2),
     shell:
-        "subspaces --scale {params.scale} link-prediction evaluate {wildcards.row} {wildcards.coverage} {wildcards.seed} --threads {threads}"
-        " > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces make {output} --threads {threads} > {log} 2>&1"

@@ -1,88 +1,55 @@
-# From SNLI's files to judged models of textual entailment (paper §4.3).
+# From SNLI's files to judged models of textual entailment (paper §4.3, Tables 5 and 9).
 
 
 rule build_snli:
     input:
-        key=lambda wildcards: stamp(RECIPES.snli_data()),
-        source=lambda wildcards: made_from(RECIPES.snli_data()),
+        made_from(f"{SNLI}.json"),
+        key=key(f"{SNLI}.json"),
     output:
-        pairs="data/snli.parquet",
-        record="data/snli.json",
+        multiext(SNLI, ".json", ".parquet"),
     log:
         "logs/snli/build.log",
     conda:
         "../../environment.yml"
     resources:
-        **asks("other"),
+        **slurm("other"),
         mem_mb=4000,
-    params:
-        scale=PARAMS.scale,
     shell:
-        "subspaces --scale {params.scale} snli build > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces make {output} > {log} 2>&1"
 
 
 rule train_snli:
     input:
-        key=lambda wildcards: stamp(RECIPES.snli_model(*snli_job_of(wildcards))),
-        data=lambda wildcards: needs(
-            RECIPES.snli_model(*snli_job_of(wildcards)),
-            [
-                "data/snli.parquet",
-                *(
-                    one.output
-                    for one in RECIPES.snli_model(*snli_job_of(wildcards)).inputs
-                ),
-            ],
-            wildcards,
-        ),
+        made_from(f"{snli.MODEL}/settings.json"),
+        key=key(f"{snli.MODEL}/settings.json"),
     output:
-        weights=f"{SNLI}/weights.safetensors",
-        tokenizer=f"{SNLI}/tokenizer.json",
-        history=f"{SNLI}/history.csv",
-        timing=f"{SNLI}/timing.json",
-        settings=f"{SNLI}/settings.json",
+        model_files(snli),
     log:
-        "logs/snli/{row}/{ways}way/seed-{seed}.train.log",
+        "logs/snli/{row}/{ways}/seed-{seed}.train.log",
     conda:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
-        **asks("training"),
-        mem_mb=snli_memory,
-    params:
-        scale=PARAMS.scale,
+        **slurm("training", gpu=lambda wildcards: True),
+        mem_mb=text_memory,
     shell:
-        "subspaces --scale {params.scale} snli train {wildcards.row} {wildcards.ways} {wildcards.seed} --threads {threads}"
-        " 2>&1 | tee {log} >&2; exit ${{PIPESTATUS[0]}}"
+        "subspaces make {output} --threads {threads} 2>&1 | tee {log} >&2"
 
 
 rule evaluate_snli:
     input:
-        key=lambda wildcards: stamp(RECIPES.snli_evaluation(*snli_job_of(wildcards))),
-        data=lambda wildcards: needs(
-            RECIPES.snli_evaluation(*snli_job_of(wildcards)),
-            [
-                f"{SNLI}/settings.json",
-                f"{SNLI}/weights.safetensors",
-                f"{SNLI}/tokenizer.json",
-                f"{SNLI}/history.csv",
-                f"{SNLI}/timing.json",
-                "data/snli.parquet",
-            ],
-            wildcards,
-        ),
+        ancient(model_files(snli)),
+        ancient(f"{SNLI}.parquet"),
+        key=key(snli.EVALUATION),
     output:
-        "results/evaluations/snli/{row}/{ways}way/seed-{seed}.json",
+        snli.EVALUATION,
     log:
-        "logs/snli/{row}/{ways}way/seed-{seed}.evaluate.log",
+        "logs/snli/{row}/{ways}/seed-{seed}.evaluate.log",
     conda:
         "../../environment.yml"
     threads: PARAMS.job_threads
     resources:
-        **asks("evaluation"),
-        mem_mb=snli_memory,
-    params:
-        scale=PARAMS.scale,
+        **slurm("evaluation"),
+        mem_mb=text_memory,
     shell:
-        "subspaces --scale {params.scale} snli evaluate {wildcards.row} {wildcards.ways} {wildcards.seed} --threads {threads}"
-        " > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces make {output} --threads {threads} > {log} 2>&1"

@@ -1,5 +1,5 @@
-# Verified raw files. The record data/sources/<name>.json appears when every file of the source has its digest.
-# Fetched where Snakemake runs: the nodes of a cluster often have no network.
+# Verified raw files, downloaded where Snakemake runs: compute nodes often have no network.
+# The record data/sources/NAME.json appears when every file of the source has its digest.
 
 
 localrules:
@@ -8,14 +8,12 @@ localrules:
 
 rule fetch_source:
     input:
-        key=lambda wildcards: stamp(RECIPES.source(wildcards.name)),
+        key=key("data/sources/{name}.json"),
     output:
         "data/sources/{name}.json",
     log:
         "logs/sources/{name}.log",
     conda:
         "../../environment.yml"
-    params:
-        scale=PARAMS.scale,
     shell:
-        "subspaces --scale {params.scale} fetch {wildcards.name} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "subspaces fetch {wildcards.name} > {log} 2>&1"

@@ -1,7 +1,7 @@
 """Any hierarchy, not only WordNet: from an edge list to subspaces that can be asked (paper §3.1, §4.1).
 
->>> from subspaces.hierarchy import SubspaceHierarchy  # doctest: +SKIP
->>> h = SubspaceHierarchy.load("fitted")  # doctest: +SKIP
+>>> from subspaces.hierarchy import Hierarchy  # doctest: +SKIP
+>>> h = Hierarchy.load("fitted")  # doctest: +SKIP
 >>> h.inclusion("dog", "animal")  # doctest: +SKIP
 """
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from subspaces.hierarchy.fit import fit_hierarchy
-    from subspaces.hierarchy.model import Relative, SubspaceHierarchy
+    from subspaces.hierarchy.model import Hierarchy, Relative
 
-__all__ = ["Relative", "SubspaceHierarchy", "fit_hierarchy"]
+__all__ = ["Hierarchy", "Relative", "fit_hierarchy"]
 
 
 def __getattr__(name: str):

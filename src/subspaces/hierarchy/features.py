@@ -30,7 +30,11 @@ def write_features(weights: Path, lam: float, out: Path) -> str:
         width = dim * (dim + 1) // 2
         header = {
             "trace": {"dtype": "F32", "shape": [nodes], "data_offsets": [0, 4 * nodes]},
-            "half": {"dtype": "F16", "shape": [nodes, width], "data_offsets": [4 * nodes, 4 * nodes + 2 * nodes * width]},
+            "half": {
+                "dtype": "F16",
+                "shape": [nodes, width],
+                "data_offsets": [4 * nodes, 4 * nodes + 2 * nodes * width],
+            },
         }
         text = json.dumps(header, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 8)
@@ -54,9 +58,10 @@ class Features:
         with safe_open(path, framework="pt") as content:
             self.trace, self.half = content.get_tensor("trace"), content.get_tensor("half")
 
-    def similarity_to_all(self, half: Tensor) -> Tensor:
-        """Tr(P_x S) of every node x with one element, given by its half-vector (k,): (N,)."""
-        return torch.cat([part.float() @ half for part in self.half.split(_SCAN)])
+    def append(self, half: Tensor, trace: Tensor) -> None:
+        """One more node, from its half-vector (k,) and its trace."""
+        self.half = torch.cat([self.half, half.to(self.half.dtype)[None]])
+        self.trace = torch.cat([self.trace, trace.to(self.trace.dtype).reshape(1)])
 
     def inclusion(self, child: Tensor, parent: Tensor) -> Tensor:
         """NIS(P_parent | P_child) = Tr(P_child P_parent) / Tr(P_child) of pairs of nodes (m,): (m,), in double precision."""

@@ -1,4 +1,4 @@
-"""From an edge list to a folder that answers queries: close, train with the one loop, make features, measure, calibrate."""
+"""From an edge list to a folder that answers queries: close, train, make features, judge over all or stratified pairs."""
 
 from __future__ import annotations
 
@@ -6,57 +6,87 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
+import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
 from subspaces.errors import UserError
 from subspaces.files import digest, read_json, sha256_file, write_json
-from subspaces.hierarchy.edges import read_hierarchy
+from subspaces.hierarchy.edges import read_rows
 from subspaces.hierarchy.features import Features, write_features
+from subspaces.hierarchy.graph import Taxonomy
+from subspaces.hierarchy.judging import choose_threshold, judge_pairs
+from subspaces.hierarchy.learning import InclusionTask
 from subspaces.hierarchy.record import FORMAT, NAME, differences, read_record
-from subspaces.hierarchy.rule import training_for
-from subspaces.hierarchy.threshold import calibrate
-from subspaces.keys import code_of
-from subspaces.training.checkpoint import Checkpoints
-from subspaces.training.loop import Progress, generator_for, set_threads
+from subspaces.hierarchy.relation import read_relation, shape
+from subspaces.hierarchy.rule import FitSettings, settings_for
+from subspaces.training.checkpoint import Checkpoints, write_tensors
+from subspaces.training.loop import Progress, set_threads, train
 from subspaces.training.progress import Silent
-from subspaces.training.run import Run
-from subspaces.wordnet.fit import fit_reconstruction
-from subspaces.wordnet.graph import Hierarchy
-from subspaces.wordnet.ranking import evaluate_generality, evaluate_ranking
 
-_SOURCES = 2_000  # nodes on which mAP and MR are measured, drawn at random from larger hierarchies
 _FILES = ("hierarchy.npz", "weights.safetensors", "features.safetensors")
 
 
 class Paused(Exception):
-    """The time that was given is used up; a checkpoint holds everything."""
+    """The fit was stopped by its time limit or by Ctrl-C; a checkpoint holds everything."""
+
+    interrupted = False
 
 
-class _TimedCheckpoints(Checkpoints):
-    """Checkpoints that end the run after the first one that is written when the time is up."""
+class _PausingCheckpoints(Checkpoints):
+    """Writes a checkpoint and stops the fit when the time is up or after Ctrl-C. A second Ctrl-C stops at once."""
 
     def __init__(self, folder: Path, key: str, progress: Progress, minutes: float | None):
         super().__init__(folder, key, progress.say)
         self.until = None if minutes is None else time.monotonic() + 60 * minutes
+        self.interrupted = False
+
+    def due(self) -> bool:
+        return self.interrupted or (self.until is not None and time.monotonic() >= self.until)
 
     def save(self, step: int, tensors: dict[str, torch.Tensor], record: dict[str, Any]) -> None:
         super().save(step, tensors, record)
-        if self.until is not None and time.monotonic() >= self.until:
-            raise Paused(f"paused at step {step:,}: the time is up. The same command goes on from here.")
+        if self.due():
+            why = "interrupted" if self.interrupted else "the time is up"
+            pause = Paused(f"paused at step {step:,}: {why}. A checkpoint is saved; the same command resumes from it.")
+            pause.interrupted = self.interrupted
+            raise pause
+
+    @contextmanager
+    def catch_interrupt(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def interrupt(number: int, frame: Any) -> None:
+            self.interrupted = True
+            signal.signal(signal.SIGINT, before)
+            self.say("Ctrl-C: saving a checkpoint after this step")
+
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def fit_hierarchy(
-    edges: str | Path,
+    edges: Any,
     out: str | Path,
     *,
+    parent_first: bool = False,
     dim: int = 64,
     lam: float = 0.2,
     epochs: int | None = None,
@@ -65,26 +95,39 @@ def fit_hierarchy(
     seed: int = 0,
     threads: int = 1,
     minutes: float | None = None,
+    closure: bool = True,
+    valid: str | Path | None = None,
     progress: Progress | None = None,
     checkpoint_seconds: float = 600.0,
 ) -> tuple[dict[str, Any], bool]:
-    """(what hierarchy.json says, whether there was anything to do). An interrupted fit goes on from its checkpoint.
+    """(what hierarchy.json says, whether there was anything to do). An interrupted fit resumes from its checkpoint.
 
-    Raises `Paused` after `minutes` of training. `threads` and `minutes` do not belong to what is asked: a fit may go on with others
-    (other threads: other last bits).
+    `edges` is a path (`-`: standard input), pairs (child, parent), a DataFrame or a networkx DiGraph, see `relation.read_relation`.
+    `valid` is a file of pairs with a third column, 1 or 0: the threshold is then chosen on them instead of on the hierarchy's own pairs.
+    `closure=False` trains on the given edges only: pairs that follow from them count neither as edges nor as non-edges.
+    Raises `Paused` after `minutes` of training or on Ctrl-C. `threads`, `minutes` and `valid` are not part of the key: a fit may resume
+    with others (other threads: other last bits), and a finished one takes another `valid` without training.
     """
-    out, progress = Path(out), progress or Silent()
+    out, warn = Path(out), _warn if progress is None else lambda text: progress.say(f"warning: {text}")
+    progress = progress or Silent()
     _check_numbers(dim, lam, seed, threads, minutes)
     read_record(out)  # a foreign folder is refused before anything else is looked at
-    graph = read_hierarchy(Path(edges))
+    graph, doubts = read_relation(edges, parent_first)
+    progress.say(shape(graph))
+    for doubt in doubts:
+        warn(doubt)
+    labelled = read_valid(valid, graph) if valid is not None else None
     if len(graph.ancestors) == graph.nodes * (graph.nodes - 1) // 2:
         raise UserError(
-            f"{edges}: every node is above or below every other (one chain), so there is nothing to tell apart: add other branches."
+            "every node is above or below every other (one chain), so there is nothing to tell apart: add other branches."
         )
-    training = training_for(graph.nodes, len(graph.ancestors), dim, lam, epochs=epochs, batch=batch, lr=lr)
-    model = {"geometry": "subspace", "dim": dim, "vectors": 0, "lam": lam}
-    job = {"model": model, "training": training, "subtree": None}
-    asked = {"edges_sha256": edges_sha256(graph), "job": job, "seed": seed}
+    settings = settings_for(graph.nodes, dim, lam, epochs=epochs, batch=batch, lr=lr)
+    asked = {
+        "edges_sha256": edges_sha256(graph),
+        "settings": settings.model_dump(),
+        "closure": closure,
+        "seed": seed,
+    }
     key = digest(asked)
     _check_memory(graph.nodes, dim)
     with _alone(out):
@@ -96,61 +139,127 @@ def fit_hierarchy(
             for name in _FILES:
                 if not (out / name).exists() or sha256_file(out / name) != record["sha256"][name]:
                     raise UserError(f"{out / name} is damaged or missing: delete {out} and fit again (same command).")
-            return record, False
+            if (record.get("valid") or {}).get("sha256") == (labelled.sha256 if labelled else None):
+                return record, False
+            record |= _judge(Features(out / "features.safetensors"), graph, seed, closure, labelled)
+            write_json(out / NAME, record)
+            return record, True
         for stray in out.glob(".*.part"):
             stray.unlink()
         begun = {"format": FORMAT, "finished": False, "key": key, "asked": asked}
         write_json(out / NAME, begun)
         counts = graph.counts()
-        progress.say(", ".join(f"{count:,} {name}" for name, count in counts.items()) + f"; {_gigabytes(graph.nodes, dim):.1f} GB to train")
+        progress.say(f"{settings.epochs} epochs at d = {dim}, {_gigabytes(graph.nodes, dim):.1f} GB to train")
         digests = {"hierarchy.npz": graph.save(out / "hierarchy.npz")}
         if not _trained(out, key):
-            # other code of the loop or the geometry never goes on from this code's weights
-            code = code_of("subspaces.wordnet.fit", "subspaces.wordnet.geometries.subspace")
-            checkpoints = _TimedCheckpoints(out / "checkpoints", digest([key, code]), progress, minutes)
-            if not checkpoints.folder.exists() and any((out / "checkpoints").glob("*/step-*.json")):
-                progress.say("the checkpoints here are of another version of the code: training begins again")
-            often = checkpoint_seconds if minutes is None else 60 * minutes / max(1, -(-60 * minutes // checkpoint_seconds))
-            fit_reconstruction(job, graph, Run(out, key, checkpoints, progress, seed, threads, checkpoint_seconds=often))
+            checkpoints = _PausingCheckpoints(out / "checkpoints", key, progress, minutes)
+            _train(graph, settings, closure, out, key, checkpoints, progress, seed, threads, checkpoint_seconds)
         set_threads(threads)
-        progress.say("features, quality and threshold")
+        progress.say("features and judgement")
+        trained = read_json(out / "training.json")
         digests["features.safetensors"] = write_features(out / "weights.safetensors", lam, out / "features.safetensors")
-        digests["weights.safetensors"] = read_json(out / "settings.json")["weights_sha256"]
+        digests["weights.safetensors"] = trained["weights_sha256"]
         features = Features(out / "features.safetensors")
         record = {
             **begun,
             "finished": True,
             "counts": counts,
             "sha256": digests,
-            "quality": measure(features, graph, seed),
-            "threshold": calibrate(features, graph, seed),
             "version": {"subspaces": _version(), "torch": torch.__version__},
+            **_judge(features, graph, seed, closure, labelled),
         }
         write_json(out / NAME, record)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         return record, True
 
 
-def measure(features: Features, graph: Hierarchy, seed: int) -> dict[str, Any]:
-    """Reconstruction of the hierarchy itself: mAP and MR (PROTOCOL §2), on all nodes with ancestors or 2,000 of them; ρ of rank with the
-    number of descendants; and the share of closure edges whose ancestor has the larger rank."""
-    sources = np.flatnonzero(np.diff(graph.offsets) > 0)
-    if len(sources) > _SOURCES:
-        drawn = torch.randperm(len(sources), generator=generator_for(seed, 3))[:_SOURCES].numpy()
-        sources = np.sort(sources[drawn])
-    ranking = evaluate_ranking(features, graph, block=256, sources=sources)
+def _train(
+    graph: Taxonomy,
+    settings: FitSettings,
+    closure: bool,
+    out: Path,
+    key: str,
+    checkpoints: _PausingCheckpoints,
+    progress: Progress,
+    seed: int,
+    threads: int,
+    checkpoint_seconds: float,
+) -> None:
+    """Train to the end and write the weights; training.json comes last, so that a folder with it has its weights."""
+    set_threads(threads)
+    task = InclusionTask(graph, settings, closure)
+    with checkpoints.catch_interrupt():
+        outcome = train(
+            task,
+            epochs=settings.epochs,
+            seed=seed,
+            checkpoints=checkpoints,
+            progress=progress,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+    sha256 = write_tensors(out / "weights.safetensors", {"X": task.X})
+    timing = {"seconds": round(outcome.seconds, 1), "threads": threads, "resumed": outcome.resumed_from > 0}
+    write_json(out / "timing.json", timing)
+    write_json(out / "training.json", {"key": key, "weights_sha256": sha256, "history": outcome.history})
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Pairs of the user with their labels; `sha256` tells whether a finished fit was judged with them."""
+
+    children: torch.Tensor
+    parents: torch.Tensor
+    entailed: np.ndarray
+    sha256: str
+
+
+def read_valid(path: str | Path, graph: Taxonomy) -> Labelled:
+    """child, parent and 1 or 0 (yes or no, true or false) per line."""
+    place = {name: node for node, name in enumerate(graph.names)}
+    answers = {"1": True, "yes": True, "true": True, "0": False, "no": False, "false": False}
+    rows = []
+    for number, (child, parent, label) in read_rows(path, ("child", "parent", "label")):
+        for name in (child, parent):
+            if name not in place:
+                raise UserError(
+                    f"{path}, line {number}: {name!r} is no node of this hierarchy. Correct or delete the line."
+                )
+        if label.lower() not in answers:
+            raise UserError(f"{path}, line {number}: the label must be 1 or 0, not {label!r}.")
+        rows.append((place[child], place[parent], answers[label.lower()]))
+    if len({row[2] for row in rows}) < 2:
+        raise UserError(f"{path}: the threshold needs pairs that hold (1) and pairs that do not (0).")
+    table = torch.tensor([row[:2] for row in rows])
+    return Labelled(table[:, 0], table[:, 1], np.array([row[2] for row in rows]), digest(rows))
+
+
+def _judge(
+    features: Features, graph: Taxonomy, seed: int, closure: bool, labelled: Labelled | None
+) -> dict[str, dict[str, Any] | None]:
+    """The entries `valid` and `quality` of the record."""
+    valid, threshold = None, None
+    if labelled is not None:
+        found = choose_threshold(features, labelled.children, labelled.parents, labelled.entailed)
+        valid, threshold = {"sha256": labelled.sha256, **found}, found["threshold"]
+    quality = judge_pairs(features, graph, seed, closure, threshold) | measure_ranks(features, graph)
+    return {"valid": valid, "quality": quality}
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
+
+
+def measure_ranks(features: Features, graph: Taxonomy) -> dict[str, float]:
+    """Spearman's ρ of rank with the number of descendants, and the share of closure edges whose ancestor has the larger rank."""
     trace = features.trace.double().numpy()
     return {
-        "map": ranking["map"],
-        "mr": ranking["mr"],
-        "sources": ranking["sources"],
-        "rho_descendants": evaluate_generality(trace, graph)["rho_descendants"],
+        "rho_descendants": 100 * float(spearmanr(trace, graph.descendants).statistic),
         "ancestor_larger": 100 * float((trace[graph.ancestors] > trace[graph.closure[:, 0]]).mean()),
         "rank_mean": float(trace.mean()),
     }
 
 
-def edges_sha256(graph: Hierarchy) -> str:
+def edges_sha256(graph: Taxonomy) -> str:
     """Digest of the relation: names and direct edges, in whatever order and packing the file had them."""
     hasher = hashlib.sha256("\n".join(graph.names).encode())
     hasher.update(b"\n\n" + np.ascontiguousarray(graph.edges, dtype="<i4").tobytes())
@@ -158,11 +267,11 @@ def edges_sha256(graph: Hierarchy) -> str:
 
 
 def _trained(out: Path, key: str) -> bool:
-    """Was this fit stopped after its training? Then only what follows is left to do."""
-    if not (out / "settings.json").exists() or not (out / "weights.safetensors").exists():
+    """Was this fit stopped after its training? Then only the features and the judgement are missing."""
+    if not (out / "training.json").exists() or not (out / "weights.safetensors").exists():
         return False
-    settings = read_json(out / "settings.json")
-    return settings.get("key") == key and settings.get("weights_sha256") == sha256_file(out / "weights.safetensors")
+    trained = read_json(out / "training.json")
+    return trained["key"] == key and trained["weights_sha256"] == sha256_file(out / "weights.safetensors")
 
 
 @contextmanager

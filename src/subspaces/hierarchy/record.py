@@ -9,7 +9,7 @@ from subspaces.errors import UserError
 from subspaces.files import read_json
 
 NAME = "hierarchy.json"
-FORMAT = "subspaces hierarchy 1"
+FORMAT = "subspaces hierarchy 2"
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -24,16 +24,22 @@ def read_record(folder: Path) -> dict[str, Any] | None:
             return record
     elif all(path.name.startswith(f".{NAME}.") and path.suffix == ".part" for path in folder.iterdir()):
         return None  # empty, or a fit that was killed in its first moment
-    raise UserError(f"{folder} holds something else, which a fit would mix with: choose a new or empty folder with --out.")
+    raise UserError(
+        f"{folder} holds something else, which a fit would mix with: choose a new or empty folder with --out."
+    )
 
 
 def read_finished(folder: Path) -> dict[str, Any]:
     """The record of a fit that is done."""
-    record = read_record(folder)
-    if record is None:
-        raise UserError(f"{folder} is no fitted hierarchy: make one with `subspaces hierarchy fit edges.tsv --out {folder}`.")
+    record = read_json(folder / NAME) if (folder / NAME).is_file() else None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise UserError(
+            f"{folder} holds no fitted hierarchy: give the folder of one, or make one with `subspaces hierarchy fit edges.tsv --out DIR`."
+        )
     if not record["finished"]:
-        raise UserError(f"the fit in {folder} is not finished: run the same `subspaces hierarchy fit` again, it goes on where it was.")
+        raise UserError(
+            f"the fit in {folder} is not finished: run the same `subspaces hierarchy fit` again, it resumes."
+        )
     return record
 
 

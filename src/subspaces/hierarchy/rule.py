@@ -1,73 +1,75 @@
-"""How a hierarchy of some size is trained when nobody says otherwise: the laptop recipe of params.yaml, stretched over sizes.
+"""How a hierarchy is fitted when nothing else is said. One set of values for all sizes; only the batch and the epochs follow the size.
 
-The sampler is the shared one with in-batch candidates (docs/deviations.md), the pull on the trace keeps leaves small (docs/rho.md). Two
-things must be enough: steps, for a small hierarchy, and visits of each node as the lower end of an edge, for a shallow one.
-
-The start is larger than the paper's. A hierarchy of many small trees beside a large one learns the large one first, whose nodes then
-push the small trees out of every direction: from a start near zero they never come back (X = 0 is a fixed point of the gradient). With
-E[XXᵀ] = 0.2·λ·I every node begins with about a sixth of the dimensions, and none was lost in
-the forests and trees of up to 1,000 nodes on which this was chosen and counted.
+The start is larger than the paper's: X = 0 is a fixed point of the gradient, and in a forest small trees that start near zero are pushed
+out by the large one and end with rank 0. With E[XXᵀ] = 0.2·λ·I every node begins with about a sixth of the dimensions.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from subspaces.errors import UserError
-from subspaces.params.reconstruction import Training
+from subspaces.settings import Positive, Strict
 
-_STEPS = 300
-_VISITS = 40
 _START = 0.2
+_STEPS = 200
+_LARGE = 20_000  # nodes
 
 
-def training_for(
+class FitSettings(Strict):
+    """What a fit is computed from, besides the edges and the seed."""
+
+    dim: int = Field(ge=2, le=1024, description="dimension d of the space")
+    lam: Positive = Field(description="λ of the soft projector")
+    epochs: int = Field(ge=1, description="passes over the nodes")
+    batch: int = Field(ge=1, description="nodes of a step, their ancestors not counted")
+    lr: Positive = Field(description="rate of Adam; falls along a cosine")
+    lr_final: float = Field(gt=0, le=1, description="the last rate as a share of the first")
+    start: Positive = Field(description="standard deviation of the random start")
+    target: float = Field(gt=0, lt=1, description="the inclusion t at which the loss of edges and non-edges is equal")
+    sharpness: Positive = Field(description="s of the logistic loss")
+    balance: float = Field(ge=1, description="largest weight of the non-edges of a general parent")
+    rank_weight: float = Field(ge=0, description="weight of the rank in the loss")
+    neighbours: int = Field(ge=1, description="length of the runs of neighbours in odd epochs")
+
+
+def settings_for(
     nodes: int,
-    closure: int,
-    dim: int,
-    lam: float,
+    dim: int = 64,
+    lam: float = 0.2,
     *,
     epochs: int | None = None,
     batch: int | None = None,
     lr: float | None = None,
-) -> dict[str, Any]:
-    """All training settings for a closure of some edges, with what is given taking the place of the rule:
+) -> FitSettings:
+    """The settings for a hierarchy of some size; `epochs`, `batch` and `lr` replace the rule where they are given.
 
-    closure edges      batch  rate   falls to  pull, from
-    below 2,000        128    0.01   0.3       0.3, 0.5
-    below 20,000       256    0.01   0.3       0.3, 0.5
-    below 200,000      256    0.005  0.3       0.3, 0.5
-    from 200,000       512    0.002  0.3       0.1, 0.4
-
-    Epochs: enough for 300 steps and for 40 visits of the average node, at least 8 (large: 9, as for nouns).
-    Start: standard deviation √(0.2·λ/d).
+    Batch 256, from 20,000 nodes 512. Epochs: 40, from 20,000 nodes 20, and always at least 200 steps.
     """
-    large = closure >= 200_000
-    batch = (128 if closure < 2_000 else 512 if large else 256) if batch is None else batch
-    lr = (0.01 if closure < 20_000 else 0.002 if large else 0.005) if lr is None else lr
+    large = nodes >= _LARGE
+    batch = (512 if large else 256) if batch is None else batch
     if epochs is None:
-        steps_per_epoch = -(-closure // max(1, min(batch, closure)))
-        epochs = max(9 if large else 8, -(-_STEPS // steps_per_epoch), -(-_VISITS * nodes // closure))
-    values = {
+        steps_per_epoch = -(-nodes // max(1, batch))
+        epochs = max(20 if large else 40, -(-_STEPS // steps_per_epoch))
+    values: dict[str, Any] = {
+        "dim": dim,
+        "lam": lam,
         "epochs": epochs,
         "batch": batch,
-        "sampling": "shared",
-        "negatives": 19,
-        "pool": 256 if large else batch,
-        "in_batch": True,
-        "weigh_as": 0,
-        "lr": lr,
-        "lr_final": 0.3,
-        "burn_in": 0,
-        "burn_in_factor": 0.01,
-        "start": round((_START * lam / dim) ** 0.5, 6),
-        "trace_pull": 0.1 if large else 0.3,
-        "trace_pull_from": 0.4 if large else 0.5,
+        "lr": 0.01 if lr is None else lr,
+        "lr_final": 0.05,
+        "start": round((_START * lam / dim) ** 0.5, 6) if dim > 0 and lam > 0 else 0.01,
+        "target": 0.825,
+        "sharpness": 20.0,
+        "balance": 50.0,
+        "rank_weight": 0.02,
+        "neighbours": 16,
     }
     try:
-        return Training(**values).model_dump()
+        return FitSettings(**values)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        raise UserError(f"{problem['loc'][0]}: {problem['msg'].lower()}, not {problem['input']!r}.") from None
+        name = {"lam": "lambda"}.get(str(problem["loc"][0]), problem["loc"][0])
+        raise UserError(f"{name}: {problem['msg'].lower()}, not {problem['input']!r}.") from None

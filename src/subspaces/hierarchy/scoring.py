@@ -10,7 +10,7 @@ import torch
 
 from subspaces.errors import UserError
 from subspaces.hierarchy.edges import read_pairs
-from subspaces.hierarchy.model import SubspaceHierarchy
+from subspaces.hierarchy.model import Hierarchy
 
 _PAIRS = 2048
 
@@ -25,7 +25,7 @@ class Scored(NamedTuple):
 class Scorer:
     """Scores the lines of a file in order; `unknown` counts the lines that were left out."""
 
-    def __init__(self, hierarchy: SubspaceHierarchy, skip_unknown: bool = False):
+    def __init__(self, hierarchy: Hierarchy, skip_unknown: bool = False):
         self.hierarchy, self.skip_unknown, self.unknown = hierarchy, skip_unknown, 0
 
     def scores(self, path: Path) -> Iterator[Scored]:
@@ -47,7 +47,9 @@ class Scorer:
         try:
             self.hierarchy.place(name)
         except UserError as error:
-            raise UserError(f"{path}, line {number}: {error} Correct the line, or leave such lines out with --skip-unknown.") from None
+            raise UserError(
+                f"{path}, line {number}: {error} Correct the line, or leave such lines out with --skip-unknown."
+            ) from None
 
     def _score(self, pairs: list[tuple[str, str]]) -> Iterator[Scored]:
         if not pairs:

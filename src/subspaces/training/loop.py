@@ -105,7 +105,11 @@ def _train(
     spent = outcome.seconds
 
     def save(step: int) -> None:
-        content: dict[str, Any] = {"history": outcome.history, "sums": sums, "seconds": spent + time.monotonic() - started}
+        content: dict[str, Any] = {
+            "history": outcome.history,
+            "sums": sums,
+            "seconds": spent + time.monotonic() - started,
+        }
         checkpoints.save(step, task.state(), content)
 
     progress.start(total, done)
@@ -121,7 +125,9 @@ def _train(
             except torch.linalg.LinAlgError:  # a factorisation of NaN or infinity
                 metrics = {"loss": math.nan}
             if not math.isfinite(metrics["loss"]):
-                checkpoints.forget(done)  # the loss is from before the step: weights saved just now may be ruined already
+                checkpoints.forget(
+                    done
+                )  # the loss is from before the step: weights saved just now may be ruined already
                 raise UserError(
                     f"the loss became {metrics['loss']} at step {done:,} (epoch {epoch + 1}, step {step + 1}). The last good checkpoint "
                     f"is kept in {checkpoints.folder}. Lower the learning rate, or raise λ, in params.yaml and run again."
@@ -131,13 +137,15 @@ def _train(
                 sums[name] = sums.get(name, 0.0) + value
             progress.update(done, metrics)
             if done % per_epoch == 0:
-                outcome.history.append({"epoch": epoch + 1, **{name: value / per_epoch for name, value in sums.items()}})
+                outcome.history.append(
+                    {"epoch": epoch + 1, **{name: value / per_epoch for name, value in sums.items()}}
+                )
                 sums.clear()
                 progress.say(f"epoch {epoch + 1}/{epochs}: {_line(outcome.history[-1])}")
                 by_epoch = checkpoint_epochs > 0 and (epoch + 1) % checkpoint_epochs == 0
             else:
                 by_epoch = False
-            if done < total and (by_epoch or time.monotonic() - saved >= checkpoint_seconds):
+            if done < total and (by_epoch or checkpoints.due() or time.monotonic() - saved >= checkpoint_seconds):
                 save(done)
                 saved = time.monotonic()
     finally:
@@ -155,4 +163,6 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads)
     # as torch.use_deterministic_algorithms does, without its import of the compiler, which takes longer than a small job
     torch._C._set_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what was not written; filling costs 5 %
+    torch.utils.deterministic.fill_uninitialized_memory = (
+        False  # nothing here reads what was not written; filling costs 5 %
+    )

@@ -16,7 +16,9 @@ def _duration(seconds: float) -> str:
 class ConsoleProgress:
     """Shows a count towards a total, smoothed metrics, the rate in items of `unit`, and the time left."""
 
-    def __init__(self, title: str, unit: str = "steps", scale: int = 1, stream: TextIO | None = None, every: float = 20.0):
+    def __init__(
+        self, title: str, unit: str = "steps", scale: int = 1, stream: TextIO | None = None, every: float = 20.0
+    ):
         self.title, self.unit, self.scale, self.every = title, unit, scale, every
         self.stream = stream or sys.stderr
         self.live = self.stream.isatty()
@@ -38,7 +40,9 @@ class ConsoleProgress:
         left = (self.total - done) / rate if rate else 0.0
         values = "  ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
         percent = 100 * done / max(self.total, 1)
-        text = f"{self.title}  {percent:5.1f} %  {rate * self.scale:,.0f} {self.unit}/s  {_duration(left)} left  {values}"
+        text = (
+            f"{self.title}  {percent:5.1f} %  {rate * self.scale:,.0f} {self.unit}/s  {_duration(left)} left  {values}"
+        )
         if self.live:
             filled = round(20 * done / max(self.total, 1))
             self.stream.write(f"\r\x1b[2K{'━' * filled}{'╌' * (20 - filled)} {text}")
@@ -46,6 +50,12 @@ class ConsoleProgress:
             self._bar_shown = True
         else:
             print(text, file=self.stream, flush=True)
+
+    def tick(self, done: int, total: int) -> None:
+        """One more part of a count whose total is known only when it begins."""
+        if not hasattr(self, "total"):
+            self.start(total, 0)
+        self.update(done, {})
 
     def say(self, text: str) -> None:
         self._clear()

@@ -23,7 +23,12 @@ LARGEST = ("mem_mb", "runtime", "gpu")
 
 def planned(targets: list[str], options: list[str]) -> list[dict[str, str]]:
     """The jobs that the targets need: rule, wildcards, threads and resources, as a dry run tells them."""
-    done = subprocess.run([SNAKEMAKE, "--cores", "all", "--dry-run", *options, "--", *targets], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [SNAKEMAKE, "--cores", "all", "--dry-run", *options, "--", *targets],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"the sweep cannot be planned:\n{(done.stdout + done.stderr)[-2000:]}")
     jobs = []
@@ -40,7 +45,11 @@ def sbatch_options(jobs: list[dict[str, str]]) -> list[str]:
     """What a task asks for: the most that one of its jobs does, and time for all of them."""
     most = {name: max(int(job.get(name, 0)) for job in jobs) for name in LARGEST}
     by_rule = {job["rule"]: int(job.get("runtime", 0)) for job in jobs}
-    options = [f"--mem={most['mem_mb']}", f"--time={sum(by_rule.values())}", f"--cpus-per-task={max(int(job['threads']) for job in jobs)}"]
+    options = [
+        f"--mem={most['mem_mb']}",
+        f"--time={sum(by_rule.values())}",
+        f"--cpus-per-task={max(int(job['threads']) for job in jobs)}",
+    ]
     if most["gpu"]:
         options.append(f"--gpus={most['gpu']}")
     neediest = max(jobs, key=lambda job: int(job.get("gpu", 0)))
@@ -65,7 +74,9 @@ def submit(pattern: str, seeds: list[int], asked: list[str], options: list[str])
     )
     array = [f"--array={','.join(map(str, seeds))}", f"--output={LOGS}/%A.%a.log", "--job-name=sweep"]
     LOGS.mkdir(parents=True, exist_ok=True)
-    sent = subprocess.run(["sbatch", "--parsable", *array, *asked], input=script, capture_output=True, text=True, check=False)
+    sent = subprocess.run(
+        ["sbatch", "--parsable", *array, *asked], input=script, capture_output=True, text=True, check=False
+    )
     job = sent.stdout.strip().split(";")[0]
     if not job.isdigit():
         raise SystemExit(f"SLURM refused the array: {sent.stderr.strip()}\nasked for: {shlex.join(asked)}")
@@ -77,14 +88,18 @@ def wait(job: str, seconds: float) -> None:
     states = "--states=PENDING,RUNNING,SUSPENDED,COMPLETING"
     try:
         while True:
-            asked = subprocess.run(["squeue", "--noheader", states, f"--jobs={job}"], capture_output=True, text=True, check=False)
+            asked = subprocess.run(
+                ["squeue", "--noheader", states, f"--jobs={job}"], capture_output=True, text=True, check=False
+            )
             # a scheduler that does not answer now will later; one that knows no such job has forgotten it
             if not asked.stdout.strip() and (asked.returncode == 0 or "Invalid job id" in asked.stderr):
                 return
             time.sleep(seconds)
     except KeyboardInterrupt:
         subprocess.run(["scancel", job], check=False)
-        raise SystemExit(f"interrupted; array {job} is cancelled. The same command goes on from the checkpoints.") from None
+        raise SystemExit(
+            f"interrupted; array {job} is cancelled. The same command goes on from the checkpoints."
+        ) from None
 
 
 def main() -> None:
@@ -92,7 +107,9 @@ def main() -> None:
     parser.add_argument("pattern", help="a file that the graph can make, with {seed} for the seed")
     parser.add_argument("seeds", nargs="+", type=int)
     parser.add_argument("--retries", type=int, default=3, help="how often tasks that were killed are sent again")
-    parser.add_argument("--every", type=float, default=15, metavar="SECONDS", help="how often SLURM is asked whether tasks are left")
+    parser.add_argument(
+        "--every", type=float, default=15, metavar="SECONDS", help="how often SLURM is asked whether tasks are left"
+    )
     words = sys.argv[1:]
     cut = words.index("--") if "--" in words else len(words)
     given, options = parser.parse_args(words[:cut]), words[cut + 1 :]

@@ -1,0 +1,146 @@
+"""Tables 5 and 9: textual entailment on SNLI, and the learning curve. Composition and efficiency use the 2-way models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from subspaces.experiments.data import SNLI
+from subspaces.files import read_json
+from subspaces.pipeline.artefact import Artefact, Machine
+from subspaces.pipeline.experiment import SOURCES, Experiment, Job
+from subspaces.report import registry
+from subspaces.report.layouts import LAYOUTS, Column, Layout
+
+MODEL = "models/snli/{row}/{ways}/seed-{seed}"
+EVALUATION = "results/evaluations/snli/{row}/{ways}/seed-{seed}.json"
+FILES = ("settings.json", "weights.safetensors", "tokenizer.json", "history.csv", "timing.json")
+WAYS = {"2way": 2, "3way": 3}
+
+
+class SnliExperiment(Experiment):
+    name = "snli"
+    tables = (
+        LAYOUTS["snli"],
+        LAYOUTS["lambda_sensitivity"],
+    )
+
+    @property
+    def settings(self):
+        return self.params.snli
+
+    @property
+    def budget(self):
+        return self.settings.budget(self.params.scale)
+
+    @property
+    def first_seed(self) -> int:
+        return self.budget.seeds[0]
+
+    def not_run(self, row: str, condition: str) -> str | None:
+        return self.settings.not_run(row, WAYS[condition], self.params.scale)
+
+    def curve_rows(self) -> list[str]:
+        """The points of the learning curve: rows trained 2-way on fewer pairs."""
+        return [row for row in self.settings.curve_rows(self.params.scale) if not self.not_run(row, "2way")]
+
+    def jobs(self) -> list[Job]:
+        """Rows of the two tables and points of the curve; points and the λ sweep have one seed."""
+        seeds = self.budget.seeds
+        table, sweep = (
+            [
+                (number.row, condition)
+                for number in registry.of_table(layout.name)
+                if not self.not_run(number.row, condition := layout.column(number.column).condition)
+            ]
+            for layout in self.tables
+        )
+        single = [*sweep, *((row, "2way") for row in self.curve_rows())]
+        return [
+            *(Job(row, ways, seed) for row, ways in table for seed in seeds),
+            *(Job(row, ways, seeds[0]) for row, ways in single),
+        ]
+
+    @property
+    def backbones(self) -> list[str]:
+        """The pretrained backbones that this scale needs."""
+        jobs = {(job.row, job.condition) for job in self.jobs()}
+        needed = {self.settings.job(row, WAYS[ways], self.params.scale).backbone for row, ways in jobs}
+        return sorted({backbone.name for backbone in needed if backbone})
+
+    @cache  # noqa: B019
+    def model(self, row: str, ways: str, seed: int) -> Artefact:
+        job = self.settings.job(row, WAYS[ways], self.params.scale)
+        data = self.project.experiment("data")
+        folder = MODEL.format(row=row, ways=ways, seed=seed)
+        return self.project.artefact(
+            f"{folder}/settings.json",
+            ["snli.train", f"encoders.{job.model.encoder}"],
+            {**job.model_dump(mode="json"), "seed": seed},
+            [data.snli(), *([data.source(job.backbone.name)] if job.backbone else [])],
+            lambda artefact, machine: self._train(artefact, machine, Job(row, ways, seed)),
+            [f"{folder}/{name}" for name in FILES[1:]],
+        )
+
+    def model_of(self, job: Job) -> Artefact:
+        return self.model(job.row, job.condition, job.seed)
+
+    @cache  # noqa: B019
+    def evaluation(self, row: str, ways: str, seed: int) -> Artefact:
+        return self.project.artefact(
+            EVALUATION.format(row=row, ways=ways, seed=seed),
+            ["snli.evaluate"],
+            {},
+            [self.model(row, ways, seed)],
+            lambda artefact, machine: self._evaluate(artefact, machine, Job(row, ways, seed)),
+        )
+
+    def artefacts(self) -> Iterable[Artefact]:
+        jobs = [(job.row, job.condition, job.seed) for job in self.jobs()]
+        return [*(self.model(*job) for job in jobs), *(self.evaluation(*job) for job in jobs)]
+
+    def evidence(self, table: Layout, row: str, column: Column) -> tuple[Artefact, ...]:
+        jobs = [job for job in self.jobs() if (job.row, job.condition) == (row, column.condition)]
+        return tuple(self.evaluation(job.row, job.condition, job.seed) for job in jobs)
+
+    def _train(self, artefact: Artefact, machine: Machine, job: Job) -> None:
+        from subspaces.experiments.snli.fit import fit_entailment
+        from subspaces.pipeline.run import open_run
+        from subspaces.training.progress import ConsoleProgress
+
+        asked = self.settings.job(job.row, WAYS[job.condition], self.params.scale)
+        data = read_json(f"{SNLI}.json")
+        pairs = min(asked.training.batch, asked.pairs or data["counts"]["train"])
+        progress = ConsoleProgress(f"{job.row} {job.condition} seed {job.seed}", "pairs", pairs)
+        names = ("sample", "origin", "sha256", "source", "counts", "dev_from", "dropped")
+        record = {"data": {name: data[name] for name in names}}
+        device = self.device(machine, large=True)
+        run = open_run(artefact, self.params.checkpoint, progress, job.seed, machine.threads, record, device)
+        if run is not None:
+            settings = fit_entailment(asked, Path(f"{SNLI}.parquet"), SOURCES, run)
+            progress.say(
+                f"best after {settings['best_step']:,} of {settings['steps']:,} steps: "
+                f"validation {settings['validation']:.2f} %"
+            )
+
+    def _evaluate(self, artefact: Artefact, machine: Machine, job: Job) -> None:
+        from subspaces.experiments.snli.evaluate import evaluate_entailment
+        from subspaces.pipeline.run import JobCheckpoints
+
+        model = artefact.inputs[0]
+        row = self.settings.base_row(job.row, self.params.scale)
+        extra = {"row": row, "ways": WAYS[job.condition], "seed": job.seed, "scale": self.params.scale}
+        result = evaluate_entailment(
+            model.path.parent,
+            Path(f"{SNLI}.parquet"),
+            SOURCES,
+            artefact.path,
+            artefact.key,
+            machine.threads,
+            extra,
+            self.device(machine, large=True),
+        )
+        JobCheckpoints(model).drop_finished()
+        accuracy = result["metrics"]["accuracy"]
+        print(f"{job.row} {job.condition}: accuracy {accuracy:.2f} % ({result['extent']['text']})")

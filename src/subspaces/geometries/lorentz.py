@@ -1,0 +1,52 @@
+"""The hyperboloid (Nickel & Kiela 2018): −arcosh(−⟨u,v⟩_L), exponential map with bounded steps; manifold from geoopt."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import geoopt
+import torch
+from torch import Generator, Tensor
+
+from subspaces.geometries.base import GeometrySettings, VectorGeometry
+from subspaces.geometries.euclidean import ALPHAS
+from subspaces.settings import Positive
+from subspaces.training.riemannian import RiemannianSGD
+
+
+class LorentzGeometry(VectorGeometry):
+    name = "lorentz"
+    default_start = 1e-3
+    tuned: ClassVar = {"alpha": ALPHAS}
+
+    class Settings(GeometrySettings):
+        geometry: Literal["lorentz"]
+        max_step: Positive = 1.0
+
+    def __init__(self, settings: Settings, nodes: int, **training: Any):
+        super().__init__(settings, nodes, width=settings.dim + 1, **training)
+        self.manifold = geoopt.Lorentz(k=1.0).to(self.device)
+        self.optimiser = RiemannianSGD(self.table, self.manifold, max_step=settings.max_step)
+
+    def initialise(self, generator: Generator) -> None:
+        self.table.copy_(self.blank().uniform_(-self.start, self.start, generator=generator))
+        self.table.copy_(self.manifold.projx(self.table))
+
+    def score_matrix(self, one: Tensor, other: Tensor) -> Tensor:
+        inner = one[..., 1:] @ other[..., 1:].mT - one[..., :1] @ other[..., :1].mT
+        x = (-inner - 1).clamp_min(0)
+        return -torch.log1p(x + torch.sqrt(x * (x + 2) + 1e-15))
+
+    def directed(self, child: Tensor, parent: Tensor) -> Tensor:
+        """−⟨u,v⟩_L − 1 as half the squared Lorentz length of u − v: exact where the two are near."""
+        square = (child - parent).square()
+        x = ((square[..., 1:].sum(-1) - square[..., 0]) / 2).clamp_min(0)
+        return -torch.log1p(x + torch.sqrt(x * (x + 2) + 1e-15))
+
+    def decide(self, child: Tensor, parent: Tensor, alpha: float = 0.0) -> Tensor:
+        """The is-a score of the Poincaré ball, with the norms that the two points have there."""
+        out, low = (x[..., 1:].norm(dim=-1) / (1 + x[..., 0]) for x in (parent, child))
+        return self.directed(child, parent) * (1.0 + alpha * (out - low))
+
+    def generality(self) -> Tensor:
+        return -self.table[:, 0]

@@ -1,0 +1,232 @@
+"""Numbers, tables, figures and the page as artefacts: what each is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from subspaces.errors import UserError
+from subspaces.files import read_json, sha256_file, write_json, write_text
+from subspaces.pipeline.artefact import Artefact, Machine
+from subspaces.pipeline.experiment import Experiment
+from subspaces.report import registry
+from subspaces.report.layouts import Layout
+from subspaces.report.numbers import FRAME, METRICS, NUMBERS
+from subspaces.report.own_tables import OWN_TABLES
+
+TABLE = "results/tables/{name}.tex"
+FIGURE = "figures/{name}.png"
+PAGE = "results/report.html"
+BOUNDS = "results/evaluations/soft_projectors.json"
+
+
+class ReportOutputs(Experiment):
+    name = "report"
+
+    # --- Table 1 ----------------------------------------------------------------------------------------------------------
+
+    @cache  # noqa: B019
+    def bounds(self) -> Artefact:
+        return self.project.artefact(BOUNDS, ["bounds"], self.params.bounds.model_dump(), make=self._check_bounds)
+
+    def _check_bounds(self, artefact: Artefact, machine: Machine) -> None:
+        """Check every bound of Table 1 numerically; a violated bound is an error."""
+        from dataclasses import asdict
+
+        from subspaces.bounds import check_bounds, require_bounds
+
+        rows = check_bounds(**artefact.settings)
+        require_bounds(rows)
+        content = {"settings": artefact.settings, "rows": [asdict(row) for row in rows]}
+        write_json(artefact.output, {"key": artefact.key, **content})
+
+    # --- numbers ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def layouts(self) -> dict[str, tuple[Experiment, Layout]]:
+        """Table of the paper -> (the experiment behind it, its layout), in the order of the registry."""
+        found = {
+            table.name: (experiment, table) for experiment in self.project.experiments for table in experiment.tables
+        }
+        return {name: found[name] for name in registry.tables()}
+
+    @cache  # noqa: B019
+    def numbers(self, name: str) -> Artefact:
+        """All numbers of one table: one job, one file each, and one provenance file that carries the key."""
+        experiment, table = self.layouts[name]
+        printed, inputs = {}, {}
+        for number in registry.of_table(name):
+            column = table.column(number.column)
+            evidence = experiment.evidence(table, number.row, column)
+            inputs |= {artefact.output: artefact for artefact in evidence}
+            printed[number.id] = {
+                "value": number.value,
+                "sd": number.sd,
+                "evidence": [artefact.output for artefact in evidence],
+                "reason": experiment.not_run(number.row, column.condition),
+            }
+        return self.project.artefact(
+            NUMBERS.format(table=name),
+            ["report.numbers"],
+            {"scale": self.params.scale, "printed": printed},
+            inputs.values(),
+            lambda artefact, machine: self._write_numbers(artefact, name),
+            [METRICS.format(id=identifier) for identifier in printed],
+        )
+
+    def _write_numbers(self, artefact: Artefact, name: str) -> None:
+        from subspaces.report.numbers import measured, unmeasured, write_numbers
+
+        experiment, table = self.layouts[name]
+        self._require_current(artefact)
+        numbers = []
+        for paper in registry.of_table(name):
+            column = table.column(paper.column)
+            paths = [evaluation.output for evaluation in experiment.evidence(table, paper.row, column)]
+            evaluations = {path: read_json(path) for path in paths}
+            values = [experiment.value(evaluation, paper.row, column) for evaluation in evaluations.values()]
+            if not values or None in values:
+                reason = experiment.not_run(paper.row, column.condition) or "this row was not measured"
+                numbers.append(unmeasured(paper, self.params.scale, reason))
+                continue
+            extent = experiment.extent(next(iter(evaluations.values())))
+            numbers.append(measured(paper, self.params.scale, values, evaluations, extent))
+        write_numbers(name, numbers, artefact.key)
+
+    @cache  # noqa: B019
+    def frame(self) -> Artefact:
+        inputs = [self.numbers(name) for name in self.layouts]
+        return self.project.artefact(FRAME, ["report.frame"], {}, inputs, self._write_frame)
+
+    def _write_frame(self, artefact: Artefact, machine: Machine) -> None:
+        from subspaces.report.numbers import write_frame
+
+        self._require_current(artefact)
+        write_frame(artefact.key)
+
+    # --- tables -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def table_names(self) -> list[str]:
+        return [*self.layouts, *OWN_TABLES]
+
+    @cache  # noqa: B019
+    def table(self, name: str) -> Artefact:
+        output = TABLE.format(name=name)
+        if name in OWN_TABLES:
+            inputs = OWN_TABLES[name].inputs(self.project)
+        elif name in self.layouts:
+            inputs = [self.numbers(name)]
+        else:
+            raise UserError(f"unknown table {name!r}: choose one of {', '.join(self.table_names)}.")
+        return self.project.artefact(
+            output,
+            ["report.tables"],
+            {"table": name},
+            inputs,
+            lambda artefact, machine: self._write_table(artefact, name),
+            [Path(output).with_suffix(".md").as_posix()],
+        )
+
+    def _write_table(self, artefact: Artefact, name: str) -> None:
+        from subspaces.report import tables
+        from subspaces.report.numbers import frame_of
+
+        self._require_current(artefact)
+        if name in OWN_TABLES:
+            made = OWN_TABLES[name].make([read_json(evaluation.output) for evaluation in artefact.inputs])
+            markdown, latex = made.markdown(artefact.key), made.latex(artefact.key, name)
+        else:
+            layout, numbers = self.layouts[name][1], frame_of(name)
+            markdown, latex = (write(layout, numbers, artefact.key) for write in (tables.markdown, tables.latex))
+        write_text(artefact.path.with_suffix(".md"), markdown)
+        write_text(artefact.path, latex)
+
+    # --- figures ----------------------------------------------------------------------------------------------------------
+
+    @cache  # noqa: B019
+    def figure(self, name: str) -> Artefact:
+        from subspaces.report.figures import FIGURES
+
+        if name not in FIGURES:
+            raise UserError(f"unknown figure {name!r}: choose one of {', '.join(FIGURES)}.")
+        figure = FIGURES[name]
+        settings = {"figure": name, **figure.settings(self.project)}
+        output = FIGURE.format(name=name)
+        return self.project.artefact(
+            output,
+            ["report.figures"],
+            settings,
+            figure.inputs(self.project),
+            self._draw,
+            [Path(output).with_suffix(".pdf").as_posix()],
+        )
+
+    def _draw(self, artefact: Artefact, machine: Machine) -> None:
+        from subspaces.report.figures import FIGURES, FigureData
+        from subspaces.report.style import save
+
+        self._require_current(artefact)
+        data = FigureData([source.path for source in artefact.inputs], artefact.settings)
+        save(FIGURES[artefact.settings["figure"]].draw(data), artefact.path.with_suffix(""), artefact.key)
+
+    # --- the page ---------------------------------------------------------------------------------------------------------
+
+    @cache  # noqa: B019
+    def page(self) -> Artefact:
+        """results/report.html: every number, table and figure with its provenance, in one file."""
+        from subspaces.report.figures import FIGURES
+        from subspaces.report.page.build import asset_digests
+
+        texts = [self.project.root / name for name in ("docs/deviations.md", "CITATION.cff")]
+        settings: dict[str, Any] = {
+            "assets": asset_digests(),
+            "texts": {path.name: sha256_file(path) for path in texts if path.exists()},
+        }
+        inputs = [self.numbers(name) for name in self.layouts]
+        inputs += [self.table(name) for name in OWN_TABLES] + [self.figure(name) for name in FIGURES]
+        return self.project.artefact(PAGE, ["report.page"], settings, inputs, self._write_page)
+
+    def _write_page(self, artefact: Artefact, machine: Machine) -> None:
+        import os
+
+        from subspaces.report.numbers import frame
+        from subspaces.report.page.build import build_page
+
+        self._require_current(artefact)
+        here, root = Path.cwd(), self.project.root.resolve()
+        build_page(
+            frame(),
+            Path(),
+            artefact.path,
+            artefact.key,
+            extra_tables=tuple(OWN_TABLES),
+            deviations=root / "docs/deviations.md",
+            citation_file=root / "CITATION.cff",
+            directory="" if here == root else os.path.relpath(here, root),
+        )
+
+    # --- all of it --------------------------------------------------------------------------------------------------------
+
+    def artefacts(self) -> Iterable[Artefact]:
+        from subspaces.report.figures import FIGURES
+
+        return [
+            self.bounds(),
+            *(self.numbers(name) for name in self.layouts),
+            self.frame(),
+            *(self.table(name) for name in self.table_names),
+            *(self.figure(name) for name in FIGURES),
+            self.page(),
+        ]
+
+    def _require_current(self, artefact: Artefact) -> None:
+        """Refuse stale inputs: what is made from them would carry a key that it does not deserve."""
+        stale = [source.output for source in artefact.inputs if source.is_stale()]
+        if stale:
+            shown = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
+            raise UserError(
+                f"stale inputs: {shown}. Run `snakemake --cores 2 -- {artefact.output}`, which rebuilds them first."
+            )

@@ -1,0 +1,121 @@
+"""The last screen of a run: each table with our numbers, the paper's and the verdict, on a terminal or as plain text."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from subspaces.files import read_json
+from subspaces.report import registry
+from subspaces.report.layouts import LAYOUTS, Column
+from subspaces.report.numbers import NUMBERS, frame_of, records
+from subspaces.report.tables import amount, note, plain
+
+_STYLES = {"reproduced": "cyan", "better": "green", "short": "yellow", "other scale": "magenta", "not run": "dim"}
+
+
+def summarise(folder: Path, seconds: float | None = None, colour: bool | None = None) -> str:
+    """The summary as text, coloured when `colour` is true; by default when the output is a terminal."""
+    buffer = io.StringIO()
+    shown = sys.stdout.isatty() if colour is None else colour
+    # wide enough for the widest table, so that a file or a log never has a wrapped row
+    console = Console(file=buffer, force_terminal=shown, no_color=not shown, width=240, highlight=False)
+    verdicts: Counter[str] = Counter()
+    waiting: list[str] = []
+    for table in registry.tables():
+        numbers = _numbers(folder, table)
+        verdicts.update(number["verdict"] for number in numbers)
+        if any(number["value"] is not None for number in numbers):
+            layout = LAYOUTS[table]
+            console.print(f"\nTable {layout.number}  {layout.caption}", style="bold", markup=False)
+            console.print(f"  {note(frame_of(table, folder))}", markup=False)
+            console.print(_table(table, numbers))
+        else:
+            waiting.append(f"  Table {LAYOUTS[table].number}  {table}: {len(numbers)} numbers, not run")
+    bounds = folder / "results/evaluations/soft_projectors.json"
+    if bounds.exists():
+        rows = [row for row in read_json(bounds)["rows"] if row["expected_to_hold"]]
+        console.print(
+            f"Table 1  soft_projectors: {sum(row['holds'] for row in rows)} of {len(rows)} bounds hold numerically"
+        )
+    if waiting:
+        console.print("\nTables without results:")
+        console.print("\n".join(waiting))
+    console.print("\nNumbers: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common()))
+    parts = ("results/tables", "results/numbers", "figures")
+    console.print("Files:   " + ", ".join(str(folder / part) for part in parts), soft_wrap=True)
+    if seconds is not None:
+        console.print(f"Time:    {int(seconds // 60)} min {int(seconds % 60)} s")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+def _numbers(folder: Path, table: str) -> list[dict[str, Any]]:
+    """The numbers of a table, none where it was not built."""
+    if not (folder / NUMBERS.format(table=table)).exists():
+        return []
+    return records(frame_of(table, folder), table)
+
+
+def _table(name: str, numbers: list[dict[str, Any]]) -> Table:
+    layout = LAYOUTS[name]
+    cells = {(number["row"], number["column"]): number for number in numbers}
+    table = Table("", *(column.title for column in layout.cells), box=None)
+    table.caption, table.caption_justify = Text("ours [paper's] verdict", style="dim"), "left"
+    for row, label in layout.rows.items():
+        table.add_row(plain(label), *(_cell(cells.get((row, column.id)), column) for column in layout.cells))
+    return table
+
+
+def _cell(number: dict[str, Any] | None, column: Column) -> Text:
+    if number is None:
+        return Text("")
+    return Text(_pair(number, column, "—"), style=_STYLES[number["verdict"]], no_wrap=True)
+
+
+def _pair(number: dict[str, Any], column: Column, absent: str, mark: str = "") -> str:
+    """Ours, the paper's, verdict."""
+    ours = absent
+    if number["value"] is not None:
+        ours = f"{mark}{amount(number['value'], number['sd'], column.digits, ' ± ')}{mark}"
+    return f"{ours} [{number['paper']:.{column.digits}f}] {number['verdict']}"
+
+
+# what the README shows: subspaces and their strongest rivals; the tables have every row
+_SHOWN = {
+    "reconstruction": ("euclidean-128", "subspace-64", "subspace-128"),
+    "link_prediction": ("cones-10", "umbral-10", "subspace-64", "subspace-128"),
+    "hyperlex": ("euclidean-5", "poincare-5", "gaussian-50", "subspace-128"),
+    "snli": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
+    "composition": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
+}
+
+
+def headline(folder: Path) -> str:
+    """The README's tables, ours beside the paper's."""
+    return "\n\n".join(_headline(folder, table, rows) for table, rows in _SHOWN.items())
+
+
+def _headline(folder: Path, table: str, rows: tuple[str, ...]) -> str:
+    layout = LAYOUTS[table]
+    cells = {(number["row"], number["column"]): number for number in _numbers(folder, table)}
+    head = [f"Table {layout.number}: {table.replace('_', ' ')}", *(column.title for column in layout.cells)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in rows:
+        numbers = [(cells.get((row, column.id)), column) for column in layout.cells]
+        texts = [_pair(number, column, "not run", "**") if number else "" for number, column in numbers]
+        lines.append(f"| {plain(layout.rows[row])} | " + " | ".join(texts) + " |")
+    return "\n".join(lines)
+
+
+def fill_headline(readme: str, block: str) -> str:
+    """`readme` with the part between its two marks replaced."""
+    before, rest = readme.split("<!-- headline -->", 1)
+    _, after = rest.split("<!-- end -->", 1)
+    return f"{before}<!-- headline -->\n{block}\n<!-- end -->{after}"

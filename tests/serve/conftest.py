@@ -1,0 +1,1 @@
+from tests.serve.served import client, model, service, taxonomy  # noqa: F401
