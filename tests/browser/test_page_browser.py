@@ -350,7 +350,7 @@ def test_text_has_enough_contrast(visit, scheme, width):
 
 
 @pytest.mark.parametrize("which", ["made", "committed"])
-@pytest.mark.parametrize(("width", "height"), [(360, 740), (820, 1100)])
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (820, 1100), (1280, 900)])
 def test_the_page_never_scrolls_sideways(visit, request, which, width, height):
     page = visit(width=width, height=height, address=request.getfixturevalue(which))
     page("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
