@@ -56,7 +56,7 @@ class AutogradStep:
 
 
 class AutogradLinkStep(AutogradStep):
-    """The same for link prediction: NIS = Tr(P_c P_p)/Tr(P_c) of an edge and its corruptions, margin loss (paper §4.2)."""
+    """The same for link prediction: NIS = Tr(P_c P_p)/Tr(P_c) of an edge and its corruptions, margin loss (paper §3.3)."""
 
     def __init__(self, weights: Tensor, lam: float, lr: float, positive: float, negative: float, weigh_as: float):
         super().__init__(weights, lam, lr)

@@ -1,4 +1,4 @@
-"""Concepts as subspaces: conjunction, disjunction, negation, similarity, inclusion and rank (paper §3.1, Table 1).
+"""Concepts as subspaces: conjunction, disjunction, negation, similarity, inclusion and rank (paper §3, §3.1, Table 1).
 
 A `Subspace` holds one projector, or a batch of them, of shape (…, d, d). Hard projectors (eigenvalues 0 and 1) and soft ones
 (eigenvalues in [0, 1)) obey the same formulas:
@@ -51,7 +51,7 @@ class Subspace:
     @classmethod
     def from_vectors(cls, X: ArrayLike, lam: float | None = DEFAULT_LAM) -> Subspace:
         """The span of the columns of X (…, d, n), a tensor, array or list: soft with temperature λ (§3.2; 0.05 by default), or with
-        `lam=None` the orthogonal projector X(XᵀX)†Xᵀ (§3.1)."""
+        `lam=None` the orthogonal projector X(XᵀX)†Xᵀ (§3, Eq. 1)."""
         X = _tensor(X)
         if lam is not None:
             return cls(soft_projector(X, lam))

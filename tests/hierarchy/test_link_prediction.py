@@ -80,7 +80,7 @@ def test_margin_loss_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_energy_form_of_the_margin_loss(seed: int) -> None:
-    """E⁺ + Σ [γ − E⁻]₊ for energies that are at least 0 (PROTOCOL §6: order embeddings, cones)."""
+    """E⁺ + Σ [γ − E⁻]₊ for energies that are at least 0 (order embeddings, cones)."""
     energies = torch.randn(7, 6, dtype=torch.float64, generator=generator_for(seed)).abs()
     everything = torch.ones(7, 5, dtype=torch.bool)
     expected = energies[:, 0].mean() + (1.0 - energies[:, 1:]).clamp_min(0).sum(1).mean()

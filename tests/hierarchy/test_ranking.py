@@ -31,7 +31,7 @@ class Table:
 
 
 def slow(scores: list[list[float]], graph: Taxonomy) -> dict[str, float]:
-    """The rules of PROTOCOL §2, one node after the other, with sorted lists and exact fractions."""
+    """The ranking rules of `evaluate_ranking`, one node after the other, with sorted lists and exact fractions."""
     above = {
         node: set(graph.ancestors[graph.offsets[node] : graph.offsets[node + 1]].tolist())
         for node in range(graph.nodes)

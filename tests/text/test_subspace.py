@@ -1,4 +1,4 @@
-"""The Subspace Projection Head: the same function and gradient as written in the paper, whatever the order of the products (§3.3)."""
+"""The Subspace Projection Head: the same function and gradient as written in the paper, whatever the order of the products (§3.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query reads: half-vectors of all projectors (PROTOCOL §1) and their traces, made once when a fit ends.
+"""What a query reads: half-vectors of all projectors (`subspaces.algebra.half_vector`) and their traces, made once when a fit ends.
 
 Half-vectors are kept as 16-bit floats: 416 MB for 100,000 nodes at d = 64, a quarter of the weights. A test holds what rounding does to
 an inclusion below 1e-4, and a query reads one file instead of inverting 100,000 matrices. Traces stay at 32 bits: ranks are compared.

@@ -1,4 +1,4 @@
-"""A hierarchy as arrays: direct edges, transitive closure, depths (PROTOCOL §2)."""
+"""A hierarchy as arrays: direct edges, transitive closure, depths."""
 
 from __future__ import annotations
 

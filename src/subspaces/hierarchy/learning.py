@@ -1,4 +1,4 @@
-"""Learning a known hierarchy: every ordered pair of a batch is an edge or not, and the loss sees all of them (paper §4.2, fitted).
+"""Learning a known hierarchy: every ordered pair of a batch is an edge or not, and the loss sees all of them (paper §3.3, fitted).
 
 A step takes some nodes and all their ancestors, M nodes in all. One product gives NIS(P_p | P_c) = Tr(P_c P_p)/Tr(P_c) of all M² pairs,
 which costs less than the M inverses. The closure says which pairs are edges, so no edge is ever a negative, and every general node

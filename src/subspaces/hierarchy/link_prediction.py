@@ -1,4 +1,4 @@
-"""Link prediction (paper §4.2, App. C.2): learn some edges of the closure, and be judged on others.
+"""Link prediction (paper §3.3, §4.2, App. C.2): learn some edges of the closure, and be judged on others.
 
 The weights with the best average precision on validation are kept, in a file beside the checkpoints: a second copy in memory would be
 too much for the large models. Their history is part of the checkpoint, so that a killed run ends as one that was never stopped.
@@ -82,7 +82,7 @@ class LinkJob(Strict):
 
 
 def margin_loss(scores: Tensor, counts: Tensor, positive: float, negative: float, weigh_as: float) -> Tensor:
-    """Mean over edges of [γ₊ − s⁺]₊ + w · mean over their negatives of [s⁻ − γ₋]₊ (paper §3.4, after Vendrov et al.).
+    """Mean over edges of [γ₊ − s⁺]₊ + w · mean over their negatives of [s⁻ − γ₋]₊ (paper §3.3, after Vendrov et al.).
 
     w = 10 with ten negatives is the paper's sum, w = 1 the released code's mean. Energies are scores with a minus: E⁺ + [γ − E⁻]₊ is
     γ₊ = 0, γ₋ = −γ.

@@ -1,4 +1,4 @@
-"""Reconstruction of a hierarchy (paper §4.1, App. C.1): learn the whole closure with InfoNCE over raw scores, no temperature."""
+"""Reconstruction of a hierarchy (paper §3.3, §4.1, App. C.1): learn the whole closure with InfoNCE over raw scores, no temperature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negatives for contrastive training (paper App. C.1; DESIGN: shared negatives, in-batch candidates).
+"""Negatives for contrastive training (paper App. C.1): shared negatives and in-batch candidates.
 
 Whatever the sampler, a negative of u is never u nor anything linked to u in the closure, in either direction.
 """

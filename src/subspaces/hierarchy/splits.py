@@ -1,4 +1,4 @@
-"""The data of link prediction (paper Table 4, PROTOCOL §2): train edges, held-out edges, and ten negatives for each held-out edge.
+"""The data of link prediction (paper §4.2, Table 4): train edges, held-out edges, and ten negatives for each held-out edge.
 
 Basic edges are the transitive reduction of the hierarchy, the others of its closure are non-basic. A train set holds the basic edges and
 0, 10, 25 or 50 % of the non-basic ones, its coverage; valid and test hold 5 % of the non-basic ones each.

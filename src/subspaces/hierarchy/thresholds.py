@@ -1,4 +1,4 @@
-"""Deciding edges by a threshold on a score: average precision, F1, and the threshold that validation gives (PROTOCOL §2).
+"""Deciding edges by a threshold on a score: average precision, F1, and the threshold that validation gives.
 
 A pair counts as an edge when its score reaches the threshold. Zero is a threshold like any other.
 """

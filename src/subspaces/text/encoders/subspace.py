@@ -100,7 +100,7 @@ class SubspaceProjectionHead(nn.Module):
     def _attend_few(self, states: Tensor, mask: Tensor | None, query: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """`linear(_attend(states), weight, bias)` in another order, for short sentences.
 
-        All that n queries gather from m tokens are combinations of heads·m values, which is why its rank is bounded (§3.3). So the layer
+        All that n queries gather from m tokens are combinations of heads·m values, which is why its rank is bounded (§3.2). So the layer
         is applied to those values, each by its head's columns, and not to the n vectors: half the work and less for a sentence of SNLI.
         """
         batch, length, size = states.shape
