@@ -11,7 +11,7 @@ import math
 import shutil
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -21,17 +21,17 @@ from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 from subspaces.files import atomic_file, read_json, sha256_file, write_json
-from subspaces.geometries.base import Geometry, build_geometry, geometry_settings
+from subspaces.geometries.base import Geometry, GeometrySettings, build_geometry, geometry_settings
 from subspaces.hierarchy.negatives import Known, make_negatives
 from subspaces.hierarchy.splits import Split
 from subspaces.hierarchy.thresholds import average_precision, best_threshold, judge
-from subspaces.settings import Positive, Strict
+from subspaces.settings import OneOf, Positive, Strict
 from subspaces.training.checkpoint import write_tensors
 from subspaces.training.loop import Outcome
 from subspaces.training.record import read_settings, read_weights
 from subspaces.training.run import Run
 
-LinkModel = Annotated[Union[geometry_settings(ranking=False)], Field(discriminator="geometry")]  # noqa: UP007
+LinkModel = Annotated[GeometrySettings, OneOf(geometry_settings(ranking=False), "geometry")]
 """Settings of any geometry: the files of `subspaces.geometries`."""
 
 

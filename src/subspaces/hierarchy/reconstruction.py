@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -12,14 +12,14 @@ from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 from subspaces.files import atomic_file
-from subspaces.geometries.base import Geometry, build_geometry, geometry_settings
+from subspaces.geometries.base import Geometry, GeometrySettings, build_geometry, geometry_settings
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.sampling import Batch, Links, make_sampler
-from subspaces.settings import Positive, Strict
+from subspaces.settings import OneOf, Positive, Strict
 from subspaces.training.record import read_settings, read_weights
 from subspaces.training.run import Run
 
-RankingModel = Annotated[Union[geometry_settings(ranking=True)], Field(discriminator="geometry")]  # noqa: UP007
+RankingModel = Annotated[GeometrySettings, OneOf(geometry_settings(ranking=True), "geometry")]
 """Settings of any geometry: the files of `subspaces.geometries`."""
 
 

@@ -6,14 +6,12 @@ from pydantic import Field
 
 from subspaces.geometries.gaussian import GaussianGeometry
 from subspaces.hierarchy.link_prediction import LinkJob, LinkTraining
-from subspaces.settings import Seeds, Strict, some
-
-SomeGaussianTraining = some(LinkTraining)
+from subspaces.settings import Seeds, Some, Strict
 
 
 class HyperlexScale(Strict):
     seeds: Seeds = Field(min_length=1)
-    training: SomeGaussianTraining = SomeGaussianTraining()
+    training: Some[LinkTraining] = Some[LinkTraining]()
     not_run: str | None = Field(
         None, min_length=10, description="why the Gaussians are not trained at this scale; null: they are"
     )

@@ -9,19 +9,17 @@ from pydantic import Field, model_validator
 from subspaces.errors import UserError
 from subspaces.experiments.shared import with_lambda
 from subspaces.hierarchy.link_prediction import LinkJob, LinkModel, LinkTraining
-from subspaces.settings import COVERAGES, SCALES, Seeds, Strict, some
-
-SomeLinkTraining = some(LinkTraining)
+from subspaces.settings import COVERAGES, SCALES, Seeds, Some, Strict
 
 
 class LinkRow(Strict):
     """What a layer says for one row: for all coverages, and for each."""
 
-    all: SomeLinkTraining = SomeLinkTraining()
-    at_0: SomeLinkTraining = SomeLinkTraining()
-    at_10: SomeLinkTraining = SomeLinkTraining()
-    at_25: SomeLinkTraining = SomeLinkTraining()
-    at_50: SomeLinkTraining = SomeLinkTraining()
+    all: Some[LinkTraining] = Some[LinkTraining]()
+    at_0: Some[LinkTraining] = Some[LinkTraining]()
+    at_10: Some[LinkTraining] = Some[LinkTraining]()
+    at_25: Some[LinkTraining] = Some[LinkTraining]()
+    at_50: Some[LinkTraining] = Some[LinkTraining]()
 
 
 class LinkNotRun(Strict):
@@ -42,7 +40,7 @@ class LinkScale(Strict):
         "drawn", description="training edges at 50 %: a seeded draw, or the original file, which is a separate download"
     )
     row_seeds: dict[str, Seeds] = Field({}, description="seeds of single rows, where they are not `seeds`")
-    all: SomeLinkTraining = SomeLinkTraining()
+    all: Some[LinkTraining] = Some[LinkTraining]()
     rows: dict[str, LinkRow] = Field({})
     not_run: dict[str, LinkNotRun] = Field({})
 

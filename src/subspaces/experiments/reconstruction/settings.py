@@ -7,9 +7,7 @@ from pydantic import Field, model_validator
 from subspaces.errors import UserError
 from subspaces.experiments.shared import with_lambda
 from subspaces.hierarchy.reconstruction import RankingModel, ReconstructionJob, ReconstructionTraining
-from subspaces.settings import POS, SCALES, Seeds, Strict, some
-
-SomeTraining = some(ReconstructionTraining)
+from subspaces.settings import POS, SCALES, Seeds, Some, Strict
 
 
 class NotRun(Strict):
@@ -22,9 +20,9 @@ class NotRun(Strict):
 class RowTraining(Strict):
     """What a scale says for one row: for both parts of speech, and for each."""
 
-    both: SomeTraining = SomeTraining()
-    nouns: SomeTraining = SomeTraining()
-    verbs: SomeTraining = SomeTraining()
+    both: Some[ReconstructionTraining] = Some[ReconstructionTraining]()
+    nouns: Some[ReconstructionTraining] = Some[ReconstructionTraining]()
+    verbs: Some[ReconstructionTraining] = Some[ReconstructionTraining]()
 
 
 class Subtrees(Strict):
@@ -37,7 +35,7 @@ class Subtrees(Strict):
 class ReconstructionScale(Strict):
     seeds: Seeds = Field(min_length=1)
     subtree: Subtrees = Subtrees()
-    all: SomeTraining = SomeTraining()
+    all: Some[ReconstructionTraining] = Some[ReconstructionTraining]()
     rows: dict[str, RowTraining] = Field({})
     not_run: dict[str, NotRun] = Field({})
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from subspaces.errors import UserError
-from subspaces.settings import SCALES, Positive, Reason, Seeds, Strict, some
+from subspaces.settings import SCALES, OneOf, Positive, Reason, Seeds, Some, Strict
 from subspaces.sources.registry import SOURCES
-from subspaces.text.pair_model import BackboneSettings, encoder_settings
+from subspaces.text.pair_model import BackboneSettings, EncoderSettings, encoder_settings
 
 WAYS: tuple[int, ...] = (2, 3)
 DataChoice = Literal["full", "parts", "first"]
@@ -38,10 +38,7 @@ class NliTraining(Strict):
     autocast: bool = Field(description="bfloat16 for the backbone, on CUDA only; projectors are always float32")
 
 
-SomeNliTraining = some(NliTraining)
-
-
-NliModel = Annotated[Union[tuple(encoder_settings().values())], Field(discriminator="encoder")]  # noqa: UP007
+NliModel = Annotated[EncoderSettings, OneOf(tuple(encoder_settings().values()), "encoder")]
 """Settings of any encoder: the files of `subspaces.text.encoders`."""
 
 
@@ -56,14 +53,14 @@ class BackboneUse(Strict):
 class NliWays(Strict):
     """What the 2-way or the 3-way model of a row has to itself. Its points on the learning curve, and the λ table, do not share it."""
 
-    training: SomeNliTraining = SomeNliTraining()
+    training: Some[NliTraining] = Some[NliTraining]()
     pairs: Annotated[int, Field(ge=1)] | Literal["all"] | None = None
 
 
 class NliRow(Strict):
     """What a layer says for one row: settings, and how many pairs it is trained, chosen and judged on."""
 
-    training: SomeNliTraining = SomeNliTraining()
+    training: Some[NliTraining] = Some[NliTraining]()
     pairs: int | None = Field(None, ge=1)
     dev_pairs: int | None = Field(None, ge=1)
     test_pairs: int | None = Field(None, ge=1)
@@ -81,7 +78,7 @@ class NliScale(Strict):
     dev_pairs: int | None = Field(None, ge=1, description="validation pairs that choose the weights; null: all")
     test_pairs: int | None = Field(None, ge=1, description="null: all")
     backbone: BackboneUse = BackboneUse()
-    all: SomeNliTraining = SomeNliTraining()
+    all: Some[NliTraining] = Some[NliTraining]()
     rows: dict[str, NliRow] = Field({})
     sweep: NliRow = Field(NliRow(), description="the rows of the λ table")
     curve: list[Annotated[int, Field(ge=1)]] = Field(description="numbers of training pairs of the learning curve")
@@ -238,7 +235,7 @@ class Snli(Strict):
         return SnliJob(
             model=model,
             backbone=backbone,
-            ways=ways,
+            ways=2 if ways == 2 else 3,
             training=training,
             limit=self.limit,
             pairs=count or (None if pairs == "all" else pairs),
