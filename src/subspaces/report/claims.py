@@ -47,11 +47,12 @@ class Results:
         self.folder = folder
 
     def value(self, identifier: str) -> float | None:
-        value = self.frame.at[identifier, "value"]
+        value: Any = self.frame.at[identifier, "value"]
         return None if pd.isna(value) else float(value)
 
     def paper(self, identifier: str) -> float:
-        return float(self.frame.at[identifier, "paper"])
+        value: Any = self.frame.at[identifier, "paper"]
+        return float(value)
 
     def verdict(self, identifier: str) -> str:
         return str(self.frame.at[identifier, "verdict"])
@@ -67,7 +68,8 @@ class Results:
 
     def evaluation(self, identifier: str) -> dict[str, Any] | None:
         """The first evaluation behind a number."""
-        return next((content for path in self.frame.at[identifier, "evidence"] if (content := self.read(path))), None)
+        evidence: Any = self.frame.at[identifier, "evidence"]
+        return next((content for path in evidence if (content := self.read(path))), None)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -90,8 +92,8 @@ class Budget:
 
 def budget(results: Results, identifier: str) -> Budget | None:
     """None where the evaluation records no training."""
-    content = results.evaluation(identifier)
-    settings = (content or {}).get("settings") or {}
+    content = results.evaluation(identifier) or {}
+    settings = content.get("settings") or {}
     training = settings.get("training")
     if not isinstance(training, dict) or "epochs" not in training:
         return None
@@ -100,8 +102,13 @@ def budget(results: Results, identifier: str) -> Budget | None:
     examples = trained_on.get("pairs") or split.get("train") or graph.get("closure") or graph.get("nodes")
     if not examples:
         return None
-    data = (content.get("scale"), settings.get("subtree"), (content.get("data") or {}).get("sample"))
-    data += (split.get("nodes") or graph.get("nodes"), (settings.get("backbone") or {}).get("name"))
+    data = (
+        content.get("scale"),
+        settings.get("subtree"),
+        (content.get("data") or {}).get("sample"),
+        split.get("nodes") or graph.get("nodes"),
+        (settings.get("backbone") or {}).get("name"),
+    )
     return Budget(float(training["epochs"]) * float(examples), data, f"{examples:,} × {training['epochs']}")
 
 
@@ -316,8 +323,8 @@ def _snli(results: Results) -> Judged:
 
 def _auc(results: Results, identifier: str, operation: str) -> tuple[float, str] | None:
     """AUC on the authors' own set where the evaluation has it, else on the set of the number; with the name of the set."""
-    content = results.evaluation(identifier)
-    operator = ((content or {}).get("settings") or {}).get("operator")
+    content = results.evaluation(identifier) or {}
+    operator = (content.get("settings") or {}).get("operator")
     try:
         return float(content["sets"]["authors"]["operators"][operator][operation]["auc"]), "the authors’ set"
     except (KeyError, TypeError):
@@ -392,7 +399,8 @@ def _work(results: Results, identifier: str) -> float | None:
 @claim("operators", "The operators need no supervision: models trained on plain entailment compose", "4.4")
 def _operators(results: Results) -> Judged:
     """Every operator is applied to models trained on SNLI only; composing must be well above chance (AUC 80)."""
-    verdicts, lines, ids = [], [], []
+    verdicts, lines = [], []
+    ids: list[str] = []
     for operation in ("conjunction", "negation"):
         verdict, evidence, numbers = _composition(
             results, _SUBSPACES, operation, lambda auc: auc > 80.0, fails_with=ALL
@@ -485,7 +493,8 @@ def _compression(results: Results) -> Judged:
 @claim("lambda", "The choice of λ hardly matters", "D")
 def _lambda(results: Results) -> Judged:
     """The paper's spread over four values of λ, at most doubled."""
-    numbers, outcomes, shown = [], [], []
+    numbers, shown = [], []
+    outcomes: list[bool | None] = []
     for column in ("accuracy-2way", "accuracy-3way"):
         ids = results.rows("lambda_sensitivity", column)
         numbers += ids

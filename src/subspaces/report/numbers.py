@@ -35,7 +35,7 @@ _SETTINGS = ("model", "training", "subtree", "threshold", "graph", "split", "bac
 
 def unmeasured(paper: PaperNumber, scale: str, reason: str | None) -> dict[str, Any]:
     """A number that is not run at this scale."""
-    empty = {"value": None, "sd": None, "seeds": 0, "values": [], "sample": False, "evidence": []}
+    empty: dict[str, Any] = {"value": None, "sd": None, "seeds": 0, "values": [], "sample": False, "evidence": []}
     return {**_printed(paper, scale), **empty, "verdict": "not run", "reason": reason}
 
 
@@ -119,7 +119,7 @@ def frame_of(table: str, folder: Path | str = ".") -> pd.DataFrame:
 def records(numbers: pd.DataFrame, table: str) -> list[dict[str, Any]]:
     """The numbers of one table as mappings, missing values as None."""
     chosen = numbers[numbers["table"] == table]
-    return [{name: _value(value) for name, value in row.items()} for row in chosen.to_dict("records")]
+    return [{str(name): _value(value) for name, value in row.items()} for row in chosen.to_dict("records")]
 
 
 def _value(value: Any) -> Any:

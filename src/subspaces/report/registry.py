@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from subspaces.errors import UserError
 
@@ -24,7 +24,7 @@ class PaperNumber:
 
 @cache
 def numbers() -> dict[str, PaperNumber]:
-    with files("subspaces.report").joinpath("numbers.csv").open(encoding="utf-8", newline="") as handle:
+    with open(Path(__file__).with_name("numbers.csv"), encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     result = {}
     for row in rows:
@@ -37,7 +37,7 @@ def numbers() -> dict[str, PaperNumber]:
 
 @cache
 def claims() -> dict[str, float]:
-    with files("subspaces.report").joinpath("claims.csv").open(encoding="utf-8", newline="") as handle:
+    with open(Path(__file__).with_name("claims.csv"), encoding="utf-8", newline="") as handle:
         return {row["id"]: float(row["value"]) for row in csv.DictReader(handle)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ _APART = {"auc-conjunction": -0.07, "auc-negation": 0.07}  # so that equal value
 _ROW = 0.29  # inches
 
 
-def draw_composition(numbers: list[Number], order: dict[str, str]) -> Figure:
+def draw_composition(numbers: list[Number], order: Mapping[str, str]) -> Figure:
     """`numbers` are the records of the table, `order` its rows and their labels. Ours are filled, with the 95 % interval of the
     bootstrap where a number has one, else with the deviation over seeds; the paper's are open. A line joins the two of a model."""
     strange = sorted(
@@ -66,7 +67,7 @@ def _printed(axes: Axes, mine: dict[str, Number], at: float) -> list[float]:
     _joined(axes, values, at)
     for column, value in values.items():
         name, colour, marker = OPERATIONS[column]
-        look = {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 0.8}
+        look: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 0.8}
         axes.plot(value, at + _APART[column], marker, markersize=4.5, label=f"{name} paper", zorder=3, **look)
     return list(values.values())
 
@@ -80,7 +81,7 @@ def _ours(axes: Axes, mine: dict[str, Number], at: float) -> list[float]:
         name, colour, marker = OPERATIONS[column]
         low, high = _interval(one)
         bar = [[one["value"] - low], [high - one["value"]]]
-        look = {"color": colour, "markersize": 4.5, "elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9}
+        look: dict[str, Any] = {"color": colour, "markersize": 4.5, "elinewidth": 0.9, "capsize": 1.8, "capthick": 0.9}
         axes.errorbar(
             [one["value"]],
             [at + _APART[column]],

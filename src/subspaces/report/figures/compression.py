@@ -131,8 +131,8 @@ def _mark(axes: Axes, other: Axes, curve: _Curve) -> None:
         "shrinkB": 4,
         "relpos": (float(left), 0.5),
     }
-    look = {"ha": "center", "va": "center", "fontsize": SMALL, "linespacing": 1.25, "arrowprops": style}
-    axes.annotate("\n".join(lines), (tau, quality), place, textcoords="axes fraction", **look)
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL, "linespacing": 1.25, "arrowprops": style}
+    axes.annotate("\n".join(lines), (tau, quality), tuple(place), textcoords="axes fraction", **look)
 
 
 def _free_spot(axes: Axes, lines: list[str], point: np.ndarray, curves: np.ndarray) -> np.ndarray:

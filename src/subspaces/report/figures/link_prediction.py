@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
@@ -84,7 +85,7 @@ def draw_coverage(rows: list[dict[str, Any]], layout: Layout) -> Figure:
     return figure
 
 
-def draw_time(evaluations: list[dict[str, Any]], labels: dict[str, str]) -> Figure:
+def draw_time(evaluations: list[dict[str, Any]], labels: Mapping[str, str]) -> Figure:
     """One marker per row and coverage, larger for more coverage, joined in that order; the mean over seeds."""
     order = _known({one["row"] for one in evaluations}, labels)
     coverages = sorted({one["coverage"] for one in evaluations})
@@ -131,7 +132,7 @@ def draw_time(evaluations: list[dict[str, Any]], labels: dict[str, str]) -> Figu
     return figure
 
 
-def _known(found: set[str], labels: dict[str, str]) -> list[str]:
+def _known(found: set[str], labels: Mapping[str, str]) -> list[str]:
     """The rows in the order of the legend."""
     if not found:
         raise UserError("there is nothing to draw: build the numbers and evaluations of link prediction first.")
@@ -199,7 +200,7 @@ def _sign(label: str, marker: str, filled: bool, size: float = 4.0) -> Line2D:
     return Line2D([], [], linestyle="none", marker=marker, markersize=size, markeredgecolor=GREY, label=label, **look)
 
 
-def _legend(axes: Axes, order: list[str], labels: dict[str, str], signs: list[Line2D], run: set[str]) -> None:
+def _legend(axes: Axes, order: list[str], labels: Mapping[str, str], signs: list[Line2D], run: set[str]) -> None:
     """Beside the axes, never on a point: the geometries (open and without a line if not run), a gap, what the signs mean."""
     lines = []
     for row in order:
@@ -211,7 +212,7 @@ def _legend(axes: Axes, order: list[str], labels: dict[str, str], signs: list[Li
         )
         lines.append(Line2D([], [], color=colour, marker=marker, markersize=4.5, label=labels[row], **look))
     gap = Line2D([], [], linestyle="none", label=" ")
-    place = {"loc": "center left", "bbox_to_anchor": (1.005, 0.5), "borderaxespad": 0.3}
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.005, 0.5), "borderaxespad": 0.3}
     axes.legend(handles=[*lines, gap, *signs], handlelength=1.8, labelspacing=0.45, **place)
 
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.typing import LineStyleType
 
 from subspaces.errors import UserError
 from subspaces.report.figures.parts import (
@@ -33,7 +34,7 @@ from subspaces.report.style import COLOURS, COLUMN, GREY, PAGE, use_style
 
 Evaluation = dict[str, Any]
 # colour and outline of each class
-CLASSES = {
+CLASSES: dict[str, tuple[str, LineStyleType]] = {
     "entailment": (COLOURS["blue"], "-"),
     "neutral": (GREY, (0, (3, 1))),
     "contradiction": (COLOURS["red"], (0, (1, 0.8))),
@@ -113,7 +114,7 @@ def _histogram(axes: Axes, ways: int, evaluations: list[Evaluation]) -> None:
     found = [one["metrics"]["accuracy"] for one in evaluations if finite((one.get("metrics") or {}).get("accuracy"))]
     said = [f"{ways}-way", f"accuracy {fmean(found):.1f} %" if found else "", seeds(evaluations)]
     axes.set_title(", ".join(words for words in said if words), loc="left", fontsize=SMALL, fontweight="bold", pad=15)
-    place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1, "borderpad": 0.2}
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1, "borderpad": 0.2}
     axes.legend(handles=handles[::-1], ncols=3, handlelength=1.1, handletextpad=0.4, columnspacing=0.8, **place)
 
 
@@ -182,7 +183,8 @@ def _chain(axes: Axes, ranks: list[float], texts: list[list[str]]) -> int:
     """Draws one chain; returns on how many steps the rank does not rise."""
     axes.yaxis.set_major_locator(NullLocator())
     axes.spines["left"].set_visible(False)
-    at, before, wrong = 0.0, None, 0
+    before: float | None = None
+    at, wrong = 0.0, 0
     for rank, text in zip(ranks, texts, strict=True):
         words = axes.text(
             0.0, at, "\n".join(text), transform=axes.get_yaxis_transform(), va="top", fontsize=SMALL, linespacing=1.15
@@ -195,9 +197,11 @@ def _chain(axes: Axes, ranks: list[float], texts: list[list[str]]) -> int:
         if before is not None:
             axes.plot([before, rank], [at, at], color=colour, linewidth=1.6, linestyle=line, solid_capstyle="butt")
         axes.plot(rank, at, marker, color=colour, markersize=size, clip_on=False)
-        value = f"{rank:.1f}" if rises else f"{rank:.1f}  {'falls' if rank < before else 'level'}"
-        end = rank if before is None else max(rank, before)
-        style = {
+        value, end = f"{rank:.1f}", rank
+        if before is not None:
+            value += "" if rises else "  falls" if rank < before else "  level"
+            end = max(rank, before)
+        style: dict[str, Any] = {
             "textcoords": "offset points",
             "va": "center",
             "fontsize": SMALL,
@@ -269,7 +273,7 @@ def draw_accuracy_by_pairs(evaluations: list[Evaluation]) -> Figure:
         accuracy = (one.get("metrics") or {}).get("accuracy")
         pairs = ((one.get("settings") or {}).get("trained_on") or {}).get("pairs")
         if finite(accuracy) and finite(pairs) and pairs > 0:
-            found[one["row"]][pairs].append(accuracy)
+            found[one["row"]][int(pairs)].append(accuracy)
             used.append(one)
     if not found:
         not_run(axes, "accuracy by training pairs: not run")
@@ -280,16 +284,22 @@ def draw_accuracy_by_pairs(evaluations: list[Evaluation]) -> Figure:
         axes.plot(across, mean, **look(row), label=row, markersize=4)
         spread = [(pairs, fmean(values), stdev(values)) for pairs, values in points if len(values) > 1]
         if spread:
-            axes.errorbar(
-                *zip(*spread, strict=True), fmt="none", ecolor=look(row)["color"], elinewidth=0.9, capsize=1.8
-            )
+            counts, means, deviations = zip(*spread, strict=True)
+            bars: dict[str, Any] = {"ecolor": look(row)["color"], "elinewidth": 0.9, "capsize": 1.8}
+            axes.errorbar(counts, means, deviations, fmt="none", **bars)
     handles = [_sign(row) for row in in_order(found)]
     missing = in_order({one["row"] for one in evaluations} - found.keys())
     handles += [Line2D([], [], linestyle="none", label=f"{label(row)}: not run") for row in missing]
     majority = _majority(used)
     if majority is not None:
         axes.axhline(majority, color=GREY, linewidth=0.9, linestyle=(0, (1, 1)))
-        style = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": SMALL, "color": GREY}
+        style: dict[str, Any] = {
+            "textcoords": "offset points",
+            "ha": "right",
+            "va": "bottom",
+            "fontsize": SMALL,
+            "color": GREY,
+        }
         axes.annotate(
             f"most frequent class, {majority:.1f} %",
             (1, majority),

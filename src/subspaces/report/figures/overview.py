@@ -7,6 +7,7 @@ is drawn, plane or line, is the shadow of the cube [−1, 1]³ under a computed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -141,9 +142,9 @@ def _panel(ax: Axes, title: str, formula: str, shapes: list[_Shape]) -> None:
             )
         )
     for shape in shapes:
-        place, _ = _screen(np.array(shape.at))
+        (x, y), _ = _screen(np.array(shape.at))
         faded = 0.6 if shape.alpha == FAINT else 1.0
-        ax.text(*place, shape.name, color=shape.colour, alpha=faded, ha="center", va="center", zorder=len(pieces) + 1)
+        ax.text(x, y, shape.name, color=shape.colour, alpha=faded, ha="center", va="center", zorder=len(pieces) + 1)
     ax.text(0.5, 1.125, title, transform=ax.transAxes, ha="center", va="baseline", fontweight="bold")
     ax.text(0.5, 1.015, formula, transform=ax.transAxes, ha="center", va="baseline", color=GREY, fontsize=7.5)
     ax.set(xlim=(-1.6, 1.6), ylim=(-1.4, 1.52), aspect="equal")
@@ -153,10 +154,17 @@ def _panel(ax: Axes, title: str, formula: str, shapes: list[_Shape]) -> None:
 def _arrow(ax: Axes, k: int) -> None:
     """x_k from the origin, with its name beyond the tip."""
     tip = X[:, k].numpy()
-    (start, end, name), _ = _screen(np.stack([0 * tip, tip, 1.22 * tip]))
-    style = {"arrowstyle": "-|>", "mutation_scale": 7, "linewidth": 1, "color": "black", "shrinkA": 0, "shrinkB": 0}
+    (start, end, (x, y)), _ = _screen(np.stack([0 * tip, tip, 1.22 * tip]))
+    style: dict[str, Any] = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 7,
+        "linewidth": 1,
+        "color": "black",
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
     ax.add_patch(FancyArrowPatch(start, end, zorder=50, **style))
-    ax.text(*name, f"$x_{k + 1}$", ha="center", va="center", zorder=51)
+    ax.text(x, y, f"$x_{k + 1}$", ha="center", va="center", zorder=51)
 
 
 def _say(ax: Axes, *lines: tuple[str, str]) -> None:

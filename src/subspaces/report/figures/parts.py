@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,7 +44,7 @@ def look(row: str) -> dict[str, Any]:
 
 def label(row: str) -> str:
     """The name of a row in its table; a row that no table has keeps its own."""
-    return (LAYOUTS["snli"].rows | LAYOUTS["lambda_sensitivity"].rows).get(row, row)
+    return {**LAYOUTS["snli"].rows, **LAYOUTS["lambda_sensitivity"].rows}.get(row, row)
 
 
 def in_order(rows: Iterable[str]) -> list[str]:
@@ -53,7 +53,7 @@ def in_order(rows: Iterable[str]) -> list[str]:
     return sorted(set(rows), key=lambda row: (known.index(row) if row in known else len(known), row))
 
 
-def finite(value: Any) -> bool:
+def finite(value: Any) -> TypeGuard[float]:
     """A number that can be drawn: neither missing nor NaN nor infinite."""
     return isinstance(value, int | float) and math.isfinite(value)
 

@@ -66,7 +66,8 @@ def draw_ranks(path: Path, points: str, chain: str) -> Figure:
     axes.set_xlabel("number of descendants")
     axes.set_ylabel(r"effective rank $\mathrm{Tr}(\tilde{P})$")
     legend = axes.legend(loc="lower right", handlelength=1.6, borderpad=0.2)
-    legend.legend_handles[0].set(alpha=1.0, sizes=[14])
+    for handle in legend.legend_handles[:1]:
+        plt.setp(handle, alpha=1.0, sizes=[14])
     _label_chain(axes, [name for name in found if name in LABELLED], place, across, rank, chain)
     return figure
 

@@ -108,8 +108,15 @@ def _after(axes: Axes, before: str, words: str, left: float, at: float, **look: 
         return
     measure = Text(left, at, before, fontsize=SMALL, transform=axes.transData, parse_math=False)  # never drawn
     measure.set_figure(axes.figure)
-    place = {"xy": (1, at), "xycoords": (measure, "data"), "xytext": (width(" "), 0), "textcoords": "offset points"}
-    axes.annotate(words, **place, fontsize=SMALL, **look)
+    axes.annotate(
+        words,
+        xy=(1, at),
+        xycoords=(measure, "data"),
+        xytext=(width(" "), 0),
+        textcoords="offset points",
+        fontsize=SMALL,
+        **look,
+    )
 
 
 def _words(query: Query, wanted: bool = True) -> tuple[set[str], set[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,7 +101,7 @@ def draw_sph() -> Figure:
 def _step(axes: Axes, row: float, colour: str, title: str, words: str) -> None:
     wide, high = _BOX_SIZE
     corner = (_BOX - wide / 2, row - high / 2)
-    style = {"boxstyle": "round,pad=0,rounding_size=4", "linewidth": 0.8}
+    style: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=4", "linewidth": 0.8}
     axes.add_patch(FancyBboxPatch(corner, wide, high, facecolor=colour, edgecolor="none", alpha=0.13, **style))
     axes.add_patch(FancyBboxPatch(corner, wide, high, facecolor="none", edgecolor=colour, **style))
     axes.text(_BOX, row - 6.5, title, ha="center", va="center", fontweight="bold")
@@ -126,5 +127,12 @@ def _matrix(
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
-    style = {"arrowstyle": "-|>", "mutation_scale": 6, "linewidth": 0.8, "color": "black", "shrinkA": 0, "shrinkB": 0}
+    style: dict[str, Any] = {
+        "arrowstyle": "-|>",
+        "mutation_scale": 6,
+        "linewidth": 0.8,
+        "color": "black",
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
     axes.add_patch(FancyArrowPatch(start, end, **style))

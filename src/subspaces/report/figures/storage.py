@@ -66,7 +66,12 @@ def draw_storage(content: dict[str, Any]) -> Figure:
     figure.set_figheight(2.6 + 0.15 * -(-len(names) // columns))
     bare = [Line2D([], [], linestyle="none", label=name) for name in names]
     below = axes.transAxes + ScaledTranslation(0, -28 / POINTS, figure.dpi_scale_trans)  # under the label of the axis
-    place = {"loc": "upper center", "bbox_to_anchor": (0.45, 0), "bbox_transform": below, "borderaxespad": 0}
+    place: dict[str, Any] = {
+        "loc": "upper center",
+        "bbox_to_anchor": (0.45, 0),
+        "bbox_transform": below,
+        "borderaxespad": 0,
+    }
     axes.legend(handles=bare, ncols=columns, handlelength=0, handletextpad=0, columnspacing=1.2, **place)
     note(
         figure,

@@ -158,8 +158,8 @@ def row_runs(table: Table, row: str) -> list[Run]:
     """The evaluations behind a row, each once."""
     columns: dict[str, list[str]] = {}
     found: dict[str, Evaluation] = {}
-    for number in table.cells(row):
-        for evaluation in number.evaluations if number else ():
+    for number in filter(None, table.cells(row)):
+        for evaluation in number.evaluations:
             found[evaluation.path] = evaluation
             columns.setdefault(evaluation.path, []).append(number.column_label)
     return [_run(found[path], columns[path]) for path in found]

@@ -81,11 +81,15 @@ def _symbols(latex: str) -> str:
     return re.sub(r"\$([^$]*)\$", lambda found: found[1].replace("-", "−"), latex)
 
 
+class _Parser(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        return True  # `_link_open` decides
+
+
 @cache
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "autolink"])
+    parser = _Parser("commonmark", {"html": False}).enable("table").disable(["image", "autolink"])
     parser.inline.ruler.before("escape", "formula", _formula_rule)
-    parser.validateLink = lambda address: True  # type: ignore[method-assign]  # _link decides
     parser.add_render_rule("formula", lambda self, tokens, place, options, env: str(formula(tokens[place].content)))
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("link_close", _link_close)
