@@ -166,12 +166,12 @@ def soft_projectors_table(rows: Sequence[BoundRow], how: Literal["tex", "md"]) -
         return f"{_CAPTION}\n\n{table}\n{notes}"
     head[4] = r"Worst error\,/\,bound"
     groups = [row.source == _OURS for row in rows]
-    lines = [r"\begin{tabular}{llllrrl}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    tex = [r"\begin{tabular}{llllrrl}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
     for position, line in enumerate(body):
         if position and groups[position] and not groups[position - 1]:
-            lines.append(r"\midrule")
-        lines.append(" & ".join(line) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+            tex.append(r"\midrule")
+        tex.append(" & ".join(line) + r" \\")
+    return "\n".join([*tex, r"\bottomrule", r"\end{tabular}", ""])
 
 
 def _math(text: str) -> str:

@@ -14,6 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -71,8 +72,8 @@ def deliver_members(members: Iterator[tuple[str, int, IO[bytes]]], wanted: Seque
 
 def _tar_members(archive: tarfile.TarFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     for member in archive:
-        if member.isreg():
-            yield member.name, member.size, archive.extractfile(member)
+        if member.isreg() and (stream := archive.extractfile(member)) is not None:
+            yield member.name, member.size, stream
 
 
 def _zip_members(archive: zipfile.ZipFile) -> Iterator[tuple[str, int, IO[bytes]]]:
@@ -87,7 +88,7 @@ def _is_gzip(path: Path) -> bool:
         return stream.read(2) == b"\x1f\x8b"
 
 
-def copy(stream: IO[bytes], target: Path, limit: int | None) -> None:
+def copy(stream: IO[bytes] | BufferedIOBase, target: Path, limit: int | None) -> None:
     """Copy a stream, but never more than one chunk beyond `limit` bytes."""
     written = 0
     target.parent.mkdir(parents=True, exist_ok=True)

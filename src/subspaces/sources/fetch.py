@@ -164,8 +164,8 @@ def check(path: Path, file: SourceFile) -> str | None:
         found = git_blob(path)
         return None if found == file.git_blob else f"as a git blob it is {found[:12]}… instead of {file.git_blob[:12]}…"
     if file.sha256 is None and file.lines is not None:
-        found = count_lines(path)
-        return None if found == file.lines else f"it has {found} lines instead of {file.lines}"
+        lines = count_lines(path)
+        return None if lines == file.lines else f"it has {lines} lines instead of {file.lines}"
     if file.sha256 is None:
         return "its sha256 is not known yet, so it cannot be trusted"
     found = sha256_file(path)

@@ -40,8 +40,11 @@ class SourceFile:
 class Origin(Protocol):
     """A place that can deliver some or all files of a source."""
 
-    label: str
-    network: bool
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def network(self) -> bool: ...
 
     def fetch(self, source: Source, files: tuple[SourceFile, ...], into: Path, root: Path | None) -> str:
         """Write the available ones of `files` to `into` and return the text for the manifest, or raise OriginError.

@@ -97,7 +97,9 @@ def download(address: str, target: Path, sha256: str | None = None, *, timeout: 
     try:
         files.fetch(target.name, downloader=downloader)
     except requests.HTTPError as error:
-        raise OriginError(f"the server answered {error.response.status_code}", address) from error
+        raise OriginError(
+            f"the server answered {getattr(error.response, 'status_code', 'with an error')}", address
+        ) from error
     except requests.exceptions.ChunkedEncodingError as error:
         raise OriginError("the download was cut short", f"{address}: {error}") from error
     except requests.Timeout as error:

@@ -60,8 +60,8 @@ def write_tables(archive: Path, wanted: Mapping[str, str], into: Path) -> None:
         with tarfile.open(archive) as members:
             for member in members:
                 name = wanted.get(PurePosixPath(member.name).name)
-                if name is not None and member.isreg():
-                    write_table(into / name, COLUMNS, official_rows(members.extractfile(member)))
+                if name is not None and member.isreg() and (stream := members.extractfile(member)) is not None:
+                    write_table(into / name, COLUMNS, official_rows(stream))
     except (*DAMAGED, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OriginError(f"{archive.name} is damaged or not what it was: {type(error).__name__}") from error
 
