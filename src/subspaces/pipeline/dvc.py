@@ -138,8 +138,8 @@ def _training_stages(project: Project, experiment: str) -> dict[str, Any]:
     for row, condition in project.experiment("models").conditions(experiment):
         conditions.setdefault(row, []).append(condition)
     groups: dict[tuple[str, ...], list[str]] = {}
-    for row, names in conditions.items():
-        groups.setdefault(tuple(names), []).append(row)
+    for row, known in conditions.items():
+        groups.setdefault(tuple(known), []).append(row)
     item = {"experiment": experiment, "row": "${item.row}", "condition": "${item.condition}"}
     record, settings = RECORD.format(**item), SETTINGS.format(**item)
     stages = {}

@@ -56,7 +56,8 @@ class ReportOutputs(Experiment):
     def numbers(self, name: str) -> Artefact:
         """All numbers of one table: one job, one file each, and one provenance file that carries the key."""
         experiment, table = self.layouts[name]
-        printed, inputs = {}, {}
+        printed: dict[str, Any] = {}
+        inputs: dict[str, Artefact] = {}
         for number in registry.of_table(name):
             column = table.column(number.column)
             evidence = experiment.evidence(table, number.row, column)

@@ -19,6 +19,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def _serve(address: Path, preloaded: Sequence[str]) -> None:
             with caller:
                 if os.fork() == 0:
                     listener.close()
-                    _leave(lambda caller=caller: _answer(caller))
+                    _leave(partial(_answer, caller))
 
 
 def _answer(caller: socket.socket) -> None:
@@ -105,9 +106,8 @@ def _answer(caller: socket.socket) -> None:
     try:
         caller.sendall(b"%d\n" % child)
         ended = os.pidfd_open(child)
-        if (
-            ended not in select.select([ended, caller], [], [])[0]
-        ):  # the caller never writes again: it can only have gone
+        waited: list[int | socket.socket] = [ended, caller]
+        if ended not in select.select(waited, [], [])[0]:  # the caller never writes again: it can only have gone
             os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         caller.sendall(b"%d\n" % code)
@@ -126,8 +126,8 @@ def _receive_files(caller: socket.socket) -> tuple[list[int], int]:
 def _become(call: dict, files: list[int]) -> None:
     """This process is the caller's command from here on."""
     os.setpgid(0, 0)  # signals come from the caller, not from the terminal a second time
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     for target, one in enumerate(files):
         os.dup2(one, target)
         os.close(one)

@@ -8,9 +8,12 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from subspaces.errors import UserError
+from subspaces.geometries.base import geometry_names
 from subspaces.pipeline.params.root import Params
+from subspaces.text.pair_model import encoder_settings
 
 
 def parse_params(content: Any, name: str = "params.yaml") -> Params:
@@ -24,9 +27,8 @@ def parse_params(content: Any, name: str = "params.yaml") -> Params:
         raise UserError("\n".join(f"{name}: {_explain(problem)}" for problem in problems[:5])) from None
 
 
-def _explain(problem: dict[str, Any]) -> str:
-    kinds = ("subspace", "euclidean", "poincare", "lorentz", "order", "cones", "disk", "umbral", "gaussian")
-    kinds += ("vector", "box", "gru_order", "gru_hyperbolic")
+def _explain(problem: ErrorDetails) -> str:
+    kinds = {*geometry_names(), *encoder_settings()}
     path = [str(part) for part in problem["loc"]]
     tag = next(
         (part for place, part in enumerate(path) if part in kinds and place >= 2 and path[place - 2] == "models"), None
