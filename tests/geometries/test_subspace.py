@@ -178,15 +178,16 @@ def test_a_step_stays_on_its_device(sampling: str) -> None:
 
 @pytest.mark.parametrize("block", [1, 7, 4096])
 @pytest.mark.parametrize("vectors", [3, 6, 9])
-def test_decision_scores_are_inclusions_of_the_algebra(vectors: int, block: int) -> None:
+def test_decision_scores_are_inclusions_of_the_algebra(vectors: int, block: int, monkeypatch) -> None:
     """In the order that was asked for, with repeated pairs, also for few of the nodes."""
+    monkeypatch.setattr("subspaces.geometries.subspace._PAIRS", block)
     geometry = started(vectors=vectors)
     children, parents = torch.randint(11, (2, 50), generator=generator_for(3))
     X = geometry.X.double()
     expected = Subspace.from_vectors(X[children], LAM).inclusion(Subspace.from_vectors(X[parents], LAM))
-    assert torch.allclose(geometry.score_pairs(children, parents, block).double(), expected, atol=1e-5)
-    assert torch.allclose(geometry.score_pairs(children[:2], parents[:2], block).double(), expected[:2], atol=1e-5)
-    assert len(geometry.score_pairs(children[:0], parents[:0], block)) == 0
+    assert torch.allclose(geometry.score_pairs(children, parents).double(), expected, atol=1e-5)
+    assert torch.allclose(geometry.score_pairs(children[:2], parents[:2]).double(), expected[:2], atol=1e-5)
+    assert len(geometry.score_pairs(children[:0], parents[:0])) == 0
 
 
 def test_a_score_has_a_direction() -> None:

@@ -9,6 +9,7 @@ score is its negative.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -42,7 +43,8 @@ class Geometry(ABC):
     RankingSettings: ClassVar[type[GeometrySettings] | None] = None  # where reconstruction knows more settings
     default_start: ClassVar[float] = 1e-4  # spread of the random start
     # settings of the decision score that validation chooses after training, with the values that are tried; the first is the default
-    tuned: dict[str, tuple[float, ...]] = {}  # noqa: RUF012 - replaced, never changed
+    tuned: Mapping[str, tuple[float, ...]] = {}
+    optimiser: Any  # with `step` for touched rows and `state`, as in `subspaces.training`
 
     def __init_subclass__(cls) -> None:
         if "name" in cls.__dict__:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
@@ -16,7 +17,7 @@ ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 class EuclideanGeometry(VectorGeometry):
     name = "euclidean"
     default_start = 1e-2
-    tuned: ClassVar = {"alpha": ALPHAS}
+    tuned: Mapping[str, tuple[float, ...]] = {"alpha": ALPHAS}
 
     class Settings(GeometrySettings):
         geometry: Literal["euclidean"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import geoopt
 import torch
@@ -17,7 +18,7 @@ from subspaces.training.riemannian import RiemannianSGD
 class LorentzGeometry(VectorGeometry):
     name = "lorentz"
     default_start = 1e-3
-    tuned: ClassVar = {"alpha": ALPHAS}
+    tuned: Mapping[str, tuple[float, ...]] = {"alpha": ALPHAS}
 
     class Settings(GeometrySettings):
         geometry: Literal["lorentz"]

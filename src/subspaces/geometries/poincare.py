@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
@@ -40,7 +41,7 @@ def ball_unit(points: Tensor) -> Tensor:
 
 class PoincareGeometry(VectorGeometry):
     name = "poincare"
-    tuned: ClassVar = {"alpha": ALPHAS}
+    tuned: Mapping[str, tuple[float, ...]] = {"alpha": ALPHAS}
 
     class Settings(GeometrySettings):
         geometry: Literal["poincare"]

@@ -24,6 +24,7 @@ _CHUNK = 1 << 28  # random numbers drawn at a time
 _FEW = 4  # anchors whose candidates are gathered together: they stay in the cache
 _EMPTY = 1e-6  # traces below this are rounding: the zero subspace lies in everything, and in nothing
 _SOME = 256  # pairs whose half-vectors are gathered together
+_PAIRS = 4096  # pairs that are decided together
 
 
 @dataclass
@@ -123,6 +124,7 @@ class SubspaceGeometry(Geometry):
                 G.diagonal(dim1=-2, dim2=-1).add_(diagonal[:, None])
                 yield some, gradient(K, K @ self.X.index_select(0, some), G)
 
+        assert self.optimiser is not None  # `state` makes it
         self.optimiser.step_in_parts(gradients(), lr)
 
     # --- one node against many -------------------------------------------------------------------------------------------
@@ -184,6 +186,7 @@ class SubspaceGeometry(Geometry):
     def update_pairs(self, opened: _Opened, upstream: Tensor, lr: float) -> None:
         """∂NIS/∂P_p = P_c/Tr P_c and ∂NIS/∂P_c = (P_p − NIS·I)/Tr P_c, then the closed form of the projector."""
         count, width, pairs = len(opened.rows), slice_width(self.X), opened.pairs
+        assert pairs is not None and opened.nis is not None and opened.trace is not None  # left by `pair_scores`
         share = upstream * (2.0 / self.lam) / opened.trace[pairs.children]
         identity = share.new_zeros(count).index_add_(0, pairs.children, share * opened.nis, alpha=-1)
         met = share.new_zeros(len(pairs.hubs) * count).index_add_(0, pairs.cells, share[pairs.with_hub]).view(-1, count)
@@ -205,14 +208,14 @@ class SubspaceGeometry(Geometry):
         return out
 
     @torch.no_grad()
-    def score_pairs(self, children: Tensor, parents: Tensor, block: int = 4096) -> Tensor:
+    def score_pairs(self, children: Tensor, parents: Tensor, **tuned: float) -> Tensor:
         """Every node that occurs is opened once; pairs go by child, so that a block of them reads few rows."""
         rows, places = torch.unique(torch.cat([children, parents]), return_inverse=True)
         half = self.halves(rows)
         trace = (half @ self._identity).clamp_min(_EMPTY)
         one, other = places.view(2, len(children))
         result = half.new_empty(len(children))
-        for some in torch.argsort(one, stable=True).split(block):
+        for some in torch.argsort(one, stable=True).split(_PAIRS):
             result[some] = (half[one[some]] * half[other[some]]).sum(-1) / trace[one[some]]
         return result
 
