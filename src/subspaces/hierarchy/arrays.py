@@ -4,17 +4,19 @@ them between patch releases, and then the same relation has another digest on an
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from subspaces.files import atomic_file, sha256_file
 
 _UNIX, _RIGHTS = 3, 0o644 << 16
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> str:
+def write_arrays(path: Path, arrays: Mapping[str, ArrayLike]) -> str:
     """`numpy.load` reads it; returns its sha256."""
     with atomic_file(path) as handle, ZipFile(handle, "w", ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():

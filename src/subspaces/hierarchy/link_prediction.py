@@ -109,7 +109,7 @@ def shadow_loss(scores: Tensor, counts: Tensor, margin: float) -> Tensor:
         torch.log_softmax(torch.cat([edge, side], dim=1), dim=1)[:, 0]
         for side in (corrupted[:, :half], corrupted[:, half:])
     )
-    return -sum(sides).mean()
+    return -sum(sides, start=edge.new_zeros(())).mean()
 
 
 class LinkPredictionTask:

@@ -173,7 +173,7 @@ class Hierarchy:
     # --- answers ----------------------------------------------------------------------------------------------------------
 
     @overload
-    def rank(self, name: str) -> float: ...
+    def rank(self, name: str) -> float: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
     def rank(self, name: Sequence[str]) -> np.ndarray: ...
     def rank(self, name: str | Sequence[str]) -> float | np.ndarray:
@@ -182,7 +182,7 @@ class Hierarchy:
         return float(found[0]) if isinstance(name, str) else found
 
     @overload
-    def inclusion(self, child: str, parent: str) -> float: ...
+    def inclusion(self, child: str, parent: str) -> float: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
     def inclusion(self, child: str | Sequence[str], parent: str | Sequence[str]) -> np.ndarray: ...
     def inclusion(self, child: str | Sequence[str], parent: str | Sequence[str]) -> float | np.ndarray:
@@ -197,7 +197,7 @@ class Hierarchy:
         return float(found[0]) if isinstance(child, str) and isinstance(parent, str) else found
 
     @overload
-    def entails(self, child: str, parent: str) -> bool: ...
+    def entails(self, child: str, parent: str) -> bool: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
     def entails(self, child: str | Sequence[str], parent: str | Sequence[str]) -> np.ndarray: ...
     def entails(self, child: str | Sequence[str], parent: str | Sequence[str]) -> bool | np.ndarray:
@@ -224,7 +224,7 @@ class Hierarchy:
         return torch.stack(parts) if parts else torch.zeros(0, self.dim, self.dim)
 
     @overload
-    def ancestors(self, name: str, top: int | None = 10) -> list[Relative]: ...
+    def ancestors(self, name: str, top: int | None = 10) -> list[Relative]: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
     def ancestors(self, name: Sequence[str], top: int | None = 10) -> list[list[Relative]]: ...
     def ancestors(self, name: str | Sequence[str], top: int | None = 10) -> list[Relative] | list[list[Relative]]:
@@ -236,7 +236,7 @@ class Hierarchy:
         return answers[0] if isinstance(name, str) else answers
 
     @overload
-    def descendants(self, name: str, top: int | None = 10) -> list[Relative]: ...
+    def descendants(self, name: str, top: int | None = 10) -> list[Relative]: ...  # type: ignore[overload-overlap]  # a str is a sequence of str too
     @overload
     def descendants(self, name: Sequence[str], top: int | None = 10) -> list[list[Relative]]: ...
     def descendants(self, name: str | Sequence[str], top: int | None = 10) -> list[Relative] | list[list[Relative]]:
@@ -268,7 +268,7 @@ class Hierarchy:
         return Relative(self.names[node], float(lowest[node]), float(trace[node]), (known or {}).get(node, ""))
 
     @overload
-    def nearest(
+    def nearest(  # type: ignore[overload-overlap]
         self, subspace: str | Subspace, top: int | None = 10, side: Literal["inside", "around"] = "inside"
     ) -> list[Relative]: ...
     @overload

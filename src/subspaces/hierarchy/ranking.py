@@ -9,7 +9,7 @@ A negative that ties with a positive counts as ranked before it: a model that sc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from subspaces.errors import UserError
-from subspaces.geometries.base import Geometry
 from subspaces.hierarchy.graph import Taxonomy
 
 _LINES = 64  # sources whose rivals are looked for together: bounds the memory when a poor model has millions of them
@@ -100,8 +99,16 @@ def _beyond(places: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return total[ends] - total[:-1]
 
 
+class Ranked(Protocol):
+    """What ranking asks of a model: see `Geometry`."""
+
+    def all_features(self) -> Tensor: ...
+
+    def score_block(self, sources: Tensor, everyone: Tensor) -> Tensor: ...
+
+
 def evaluate_ranking(
-    geometry: Geometry,
+    geometry: Ranked,
     graph: Taxonomy,
     block: int = 1024,
     sources: np.ndarray | None = None,

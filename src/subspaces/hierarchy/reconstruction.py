@@ -68,6 +68,7 @@ def info_nce(scores: Tensor, batch: Batch, weigh_as: int = 0) -> tuple[Tensor, T
     if batch.candidates is not None:
         positive, logits = torch.zeros_like(lines), scores
     else:
+        assert batch.positive is not None and batch.excluded is not None
         positive = batch.positive
         logits = scores.masked_fill(batch.excluded, float("-inf"))
         if weigh_as:

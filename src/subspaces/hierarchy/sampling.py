@@ -5,7 +5,7 @@ Whatever the sampler, a negative of u is never u nor anything linked to u in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ class Batch:
         """The same batch where the geometry is; drawing it is work for the host."""
         if device.type == "cpu":
             return self
-        return Batch(*(None if one is None else one.to(device) for one in vars(self).values()))
+        return replace(self, **{name: one.to(device) for name, one in vars(self).items() if one is not None})
 
 
 class Links:

@@ -65,8 +65,8 @@ class Split:
         try:
             with np.load(path, allow_pickle=False) as content:
                 names, origin = (content[key].tobytes().decode() for key in ("names", "train_origin"))
-                arrays = [content[part].astype(np.int64).reshape(-1, *_shape(part)) for part in PARTS]
-                split = cls(names.split("\n"), *arrays, int(content["coverage"]), origin)
+                arrays = {part: content[part].astype(np.int64).reshape(-1, *_shape(part)) for part in PARTS}
+                split = cls(names.split("\n"), coverage=int(content["coverage"]), train_origin=origin, **arrays)
             _check(split, {part: f"{path} ({part})" for part in PARTS})
         except FileNotFoundError as error:
             raise UserError(f"{path} does not exist: build it with `snakemake --cores 1 -- {path}`.") from error
@@ -101,7 +101,7 @@ def read_split(folder: Path, coverage: int, fifty: Path | None = None, seed: int
     drawn = coverage == 50 and fifty is None
     if drawn:
         files["train"] = folder / f"{STEM}.train_0percent"
-    elif coverage == 50:
+    elif coverage == 50 and fifty is not None:
         files["train"] = _verified(fifty)
     try:
         names = _read_vocabulary(folder / f"{STEM}.vocab")
@@ -301,8 +301,10 @@ def _read_vocabulary(path: Path) -> list[str]:
     for number, line in enumerate(_read_bytes(path)[:-1].split(b"\n"), 1):
         row = re.fullmatch(rb"([0-9]{1,18})\t(\S+)", line)
         try:
+            if row is None:
+                raise ValueError
             one, name = int(row[1]), row[2].decode()
-        except (TypeError, UnicodeDecodeError):
+        except ValueError:
             raise _malformed(path, number, "a node's id, a tab and its name", line) from None
         if one in names:
             raise UserError(f"{path.name}, line {number}: the id {one} is there twice.")
