@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -62,7 +62,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.model, self.size = model, int(model.config.hidden_size)
         if getattr(model, "pooler", None) is not None:
-            model.pooler = None  # no head reads it
+            model.register_module("pooler", None)  # no head reads it
         _refuse_decoder(model)
         self.layers = [_layer_list(model)]  # in a list: the layers belong to `model`
         self.frozen = min(frozen, len(self.layers[0]))
@@ -245,7 +245,7 @@ def _layer_list(model: PreTrainedModel) -> nn.ModuleList:
 
 def _probe(model: PreTrainedModel) -> list[Tokens]:
     """Two sentences of five tokens and one of three, of words that are not special."""
-    highest = model.get_input_embeddings().num_embeddings - 1
+    highest = cast(nn.Embedding, model.get_input_embeddings()).num_embeddings - 1
     ids = (torch.arange(13) % max(1, min(highest // 2, 97)) + max(1, highest // 2)).clamp(max=highest)
     ids[ids == getattr(model.config, "pad_token_id", None)] -= 1
     batches = ids[:10].view(2, 5), ids[10:].view(1, 3)

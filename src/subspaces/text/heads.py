@@ -66,6 +66,9 @@ class NeutralMLP(nn.Module):
     those of the whole batch. P_p and P_h are symmetric and enter as half-vectors: the same information, half the parameters.
     """
 
+    upper: Tensor
+    scale: Tensor
+
     def __init__(self, dim: int, width: int = 1024, inner: int = 0, joined: int = 0):
         super().__init__()
         inner, joined = inner or max(width // 2, 1), joined or width

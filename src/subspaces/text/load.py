@@ -72,7 +72,7 @@ class TextModel:
 
     @property
     def dim(self) -> int:
-        return self.spec.model.dim
+        return self.settings["model"]["dim"]
 
     @torch.no_grad()
     def represent(self, texts: Sequence[str], batch: int = 128) -> Tensor:

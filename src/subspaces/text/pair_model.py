@@ -48,6 +48,12 @@ class EncoderSettings(Strict):
         """The same settings without what a 2-way or 3-way model does not read."""
         return self
 
+    def required(self, backbone: Backbone | None) -> Backbone:
+        """The backbone of an encoder that stands on one."""
+        if backbone is None:
+            raise UserError(f"the encoder {self.encoder!r} needs a pretrained backbone, such as all-MiniLM-L6-v2.")
+        return backbone
+
     @property
     def backbone_name(self) -> str | None:
         return getattr(self, "backbone", None)
@@ -69,6 +75,7 @@ class PairModel(nn.Module):
     """Encoder and head of one row. `ways` is 2 (entailment or not) or 3; classes are in the order of `CLASSES`."""
 
     ways: int
+    backbone: Backbone  # of an encoder that stands on one
 
     @property
     def label_ways(self) -> int:
@@ -129,8 +136,6 @@ def read_encoder(options: dict[str, Any]) -> EncoderSettings:
 
 def make_model(settings: EncoderSettings, ways: int, backbone: Backbone | None, words: int = 0) -> PairModel:
     """The untrained model of a row."""
-    if settings.backbone_name and backbone is None:
-        raise UserError(f"the encoder {settings.encoder!r} needs a pretrained backbone, such as all-MiniLM-L6-v2.")
     return settings.build(ways, backbone, words)
 
 

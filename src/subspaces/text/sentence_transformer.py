@@ -10,7 +10,7 @@ import copy
 import json
 import tempfile
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -29,7 +29,15 @@ from subspaces.text.texts import WordPieces
 class SubspacePooling(Module):
     """The Subspace Projection Head after a Transformer module: token states in, half-vectors out as `sentence_embedding`."""
 
-    config_keys: ClassVar[list[str]] = ["size", "dim", "vectors", "heads", "last", "lam", "layer_norm"]
+    config_keys: list[str] = [  # noqa: RUF012 — as the base class declares it
+        "size",
+        "dim",
+        "vectors",
+        "heads",
+        "last",
+        "lam",
+        "layer_norm",
+    ]
 
     def __init__(
         self,
@@ -68,14 +76,26 @@ class SubspacePooling(Module):
         self.save_torch_weights(output_path, safe_serialization=True)
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", **kwargs: Any) -> SubspacePooling:
-        asked = {
-            name: kwargs[name] for name in ("token", "cache_folder", "revision", "local_files_only") if name in kwargs
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        init_defaults: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> SubspacePooling:
+        place: dict[str, Any] = {
+            "subfolder": subfolder,
+            "token": token,
+            "cache_folder": cache_folder,
+            "revision": revision,
+            "local_files_only": local_files_only,
         }
-        asked["subfolder"] = subfolder
-        return cls.load_torch_weights(
-            model_name_or_path, model=cls(**cls.load_config(model_name_or_path, **asked)), **asked
-        )
+        pooling = cls(**cls.load_config(model_name_or_path, **place))
+        return cls.load_torch_weights(model_name_or_path, model=pooling, **place)
 
 
 def export(model: Path | str | TextModel, out: Path | str, sources: Path = Path("data/sources")) -> Path:
@@ -132,9 +152,11 @@ def _pooling(model: SubspaceModel) -> SubspacePooling:
 
 def _write_backbone(model: SubspaceModel, text_model: TextModel, folder: Path) -> None:
     """The backbone with its tokeniser, as the libraries read them. Adapters are merged into the weights."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
     backbone = copy.deepcopy(model.backbone.model)
     for part in list(backbone.modules()):
-        if hasattr(part, "merge") and hasattr(part, "base_layer"):
+        if isinstance(part, BaseTunerLayer):
             part.merge()
     weights = {
         name.replace(".base_layer.", "."): one for name, one in backbone.state_dict().items() if "lora_" not in name

@@ -82,9 +82,9 @@ class Settings(EncoderSettings):
     masked: bool = Field(True, description="false: padding counts, as in the released code")
     squared: bool = Field(False, description="square the share, as the released code does")
 
-    def build(self, ways: int, backbone: Backbone, words: int = 0) -> BoxModel:
+    def build(self, ways: int, backbone: Backbone | None, words: int = 0) -> BoxModel:
         if ways != 2:
             raise UserError(
                 "boxes are a 2-way model (paper §4.3: the complement of a box is no box): choose ways 2, or another encoder."
             )
-        return BoxModel(backbone, self.dim, self.masked, self.squared)
+        return BoxModel(self.required(backbone), self.dim, self.masked, self.squared)

@@ -46,12 +46,13 @@ class OrderGRU(PairModel):
         """Small words, orthogonal recurrent matrices, no biases."""
         self.words.weight.uniform_(-0.1, 0.1, generator=generator)
         self.words.weight[0] = 0.0
-        for gate in self.gru.weight_ih_l0.chunk(3):
+        inputs, states, *biases = self.gru.all_weights[0]
+        for gate in inputs.chunk(3):
             nn.init.xavier_uniform_(gate, generator=generator)
-        for gate in self.gru.weight_hh_l0.chunk(3):
+        for gate in states.chunk(3):
             nn.init.orthogonal_(gate, generator=generator)
-        self.gru.bias_ih_l0.zero_()
-        self.gru.bias_hh_l0.zero_()
+        for bias in biases:
+            bias.zero_()
         self.threshold.fill_(self.margin / 2)
 
     def encode_together(self, batches: Sequence[Tokens]) -> Tensor:

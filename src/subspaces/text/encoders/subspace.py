@@ -181,8 +181,8 @@ class Settings(EncoderSettings):
     contrastive: float = Field(0.0, ge=0, description="weight of a contrastive loss on the NIS of entailed pairs")
     sharpness: Positive = Field(20.0, description="factor of the NIS in the contrastive loss")
 
-    def build(self, ways: int, backbone: Backbone, words: int = 0) -> SubspaceModel:
-        return SubspaceModel(ways, backbone, self)
+    def build(self, ways: int, backbone: Backbone | None, words: int = 0) -> SubspaceModel:
+        return SubspaceModel(ways, self.required(backbone), self)
 
     def for_ways(self, ways: int) -> Settings:
         return self if ways == 3 or self.three_way else self.model_copy(update={"neutral_width": 1024})
@@ -309,7 +309,11 @@ def _add_adapters(backbone: Backbone, settings: Adapters) -> None:
     from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(
-        r=settings.r, lora_alpha=settings.alpha, target_modules=settings.targets, lora_dropout=0.0, bias="none"
+        r=settings.r,
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # used as a factor only
+        target_modules=settings.targets,
+        lora_dropout=0.0,
+        bias="none",
     )
     try:
         inject_adapter_in_model(config, backbone.model)

@@ -48,5 +48,5 @@ class Settings(EncoderSettings):
     difference: bool = Field(False, description="the net sees p − h too")
     masked: bool = Field(True, description="false: padding counts, as in the released code")
 
-    def build(self, ways: int, backbone: Backbone, words: int = 0) -> VectorModel:
-        return VectorModel(ways, backbone, self.difference, self.masked)
+    def build(self, ways: int, backbone: Backbone | None, words: int = 0) -> VectorModel:
+        return VectorModel(ways, self.required(backbone), self.difference, self.masked)
