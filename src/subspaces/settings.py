@@ -38,7 +38,7 @@ Settings = TypeVar("Settings", bound=Strict)
 class Some(Strict, Generic[Settings]):
     """`Some[Settings]`: the same settings, each of them optional. A layer: what is absent stays as it was in the layer below."""
 
-    def __class_getitem__(cls, model: type[Strict]) -> type[Strict]:
+    def __class_getitem__(cls, model: Any) -> type[Strict]:
         return _some(model)
 
 

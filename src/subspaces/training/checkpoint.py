@@ -45,6 +45,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> str:
     text += b" " * (-len(text) % 8)
     hasher = hashlib.sha256()
     with atomic_file(path) as handle:
+        piece: bytes | memoryview
         for piece in (struct.pack("<Q", len(text)), text):
             handle.write(piece)
             hasher.update(piece)

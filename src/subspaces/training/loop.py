@@ -163,6 +163,5 @@ def set_threads(threads: int) -> None:
     torch.set_num_threads(threads)
     # as torch.use_deterministic_algorithms does, without its import of the compiler, which takes longer than a small job
     torch._C._set_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = (
-        False  # nothing here reads what was not written; filling costs 5 %
-    )
+    # nothing here reads what was not written; filling costs 5 %
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a property of the module
