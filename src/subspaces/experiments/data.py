@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -131,8 +131,8 @@ class SharedData(Experiment):
             source = {file: entry["sha256"] for file, entry in manifest["files"].items()}
             extra = {"sample": False, "origin": manifest["origin"], "source": source, "seed": seed}
         record = write_split(split, artefact.path.with_suffix(""), artefact.key, extra)
-        counts = ", ".join(f"{count:,} {part}" for part, count in record["counts"].items())
-        print(f"{coverage} %: {counts} ({split.train_origin})")
+        parts = ", ".join(f"{count:,} {part}" for part, count in record["counts"].items())
+        print(f"{coverage} %: {parts} ({split.train_origin})")
 
     # --- SNLI -------------------------------------------------------------------------------------------------------------
 
@@ -158,7 +158,8 @@ class SharedData(Experiment):
         """Gather the labelled pairs. Counts are checked; training pairs that are also in dev or test are dropped."""
         from subspaces.experiments.pairs import prepare, split_sample
 
-        used, counts = self.snli_sources, {}
+        used = self.snli_sources
+        counts: Mapping[str, int] = {}
         manifests = {name: read_json(SOURCES / name / "manifest.json") for name in used}
         if artefact.settings["data"] == "full":
             counts = get("snli_full").counts

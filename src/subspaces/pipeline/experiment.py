@@ -59,8 +59,8 @@ class Experiment(ABC):
         """The evaluations that a number is computed from, one per seed; empty where the row is not run at this scale."""
         return ()
 
-    def value(self, evaluation: Mapping[str, Any], row: str, column: Column) -> float:
-        """A number in one evaluation."""
+    def value(self, evaluation: Mapping[str, Any], row: str, column: Column) -> float | None:
+        """A number in one evaluation; None where it was not measured."""
         return evaluation["metrics"][column.metric]
 
     def not_run(self, row: str, condition: str) -> str | None:

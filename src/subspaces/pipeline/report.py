@@ -87,8 +87,9 @@ class ReportOutputs(Experiment):
             column = table.column(paper.column)
             paths = [evaluation.output for evaluation in experiment.evidence(table, paper.row, column)]
             evaluations = {path: read_json(path) for path in paths}
-            values = [experiment.value(evaluation, paper.row, column) for evaluation in evaluations.values()]
-            if not values or None in values:
+            found = [experiment.value(evaluation, paper.row, column) for evaluation in evaluations.values()]
+            values = [value for value in found if value is not None]
+            if not values or len(values) < len(found):
                 reason = experiment.not_run(paper.row, column.condition) or "this row was not measured"
                 numbers.append(unmeasured(paper, self.params.scale, reason))
                 continue

@@ -169,9 +169,8 @@ class GoogleGenerativeai:
         try:
             with _quiet():
                 # No retries of its own: attempts are counted and recorded by the caller.
-                response = self._model.generate_content(
-                    prompt, request_options={"retry": None, "timeout": self._timeout}
-                )
+                options: Any = {"retry": None, "timeout": self._timeout}
+                response = self._model.generate_content(prompt, request_options=options)
             return self._answer(response)
         except self._api_error as error:
             headers = getattr(error.response, "headers", None) or {}
@@ -193,14 +192,14 @@ class GoogleGenerativeai:
     def _answer(self, response: Any) -> Answer:
         candidate = response.candidates[0] if response.candidates else None
         usage, feedback = response.usage_metadata, response.prompt_feedback
-        counts = (usage.prompt_token_count, usage.candidates_token_count, usage.total_token_count)
+        sent, received, total = usage.prompt_token_count, usage.candidates_token_count, usage.total_token_count
         return _answer(
             self._key,
             (part.text for part in candidate.content.parts) if candidate else (),
             _name(candidate.finish_reason) if candidate else "",
             _name(feedback.block_reason) if feedback.block_reason else "",
             None,
-            tuple(count or None for count in counts),
+            (sent or None, received or None, total or None),
         )
 
 

@@ -226,7 +226,7 @@ class _Run:
         }
 
 
-_ADVICE = {
+_ADVICE: dict[int | None, str] = {
     400: "If the key is not valid, set GEMINI_API_KEY again; otherwise correct the settings, then run again.",
     401: "Set GEMINI_API_KEY to a valid key, then run again.",
     403: "Set GEMINI_API_KEY to a key that may use this model, then run again.",

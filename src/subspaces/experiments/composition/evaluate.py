@@ -115,7 +115,8 @@ def _cut(text_model: TextModel, texts: list[str]) -> dict[str, int]:
 
 
 def _operands(rows: _Rows, some: Sequence[Composite]) -> tuple[Tensor, Tensor, Tensor]:
-    return tuple(rows([getattr(one, part) for one in some]) for part in ("premise", "left", "right"))
+    premise, left, right = (rows([getattr(one, part) for one in some]) for part in ("premise", "left", "right"))
+    return premise, left, right
 
 
 def _atomic(scores: Scores, rows: _Rows, candidates: Sequence[Candidate]) -> dict[str, Any] | None:
@@ -134,7 +135,9 @@ def _double_negation(scores: Scores, rows: _Rows, some: Sequence[Composite]) -> 
     measured = measure(*twice)
     if measured is None:
         return None
-    gaps = [(score - scores.plain(*half)).abs().max() for score, half in zip(twice, found, strict=True)]
+    gaps = [
+        (score - scores.plain(*half)).abs().max() for score, half in zip(twice, found, strict=True) if score is not None
+    ]
     return {**measured, "largest_difference": float(torch.stack(gaps).max())}
 
 

@@ -39,7 +39,7 @@ def read_json(text: str) -> Found | None:
         for item in _items(value):
             fields = _fields_of(item)
             problem = "JSON without premise, h1, h2 and h3" if fields is None else problem_of(fields)
-            if problem:
+            if fields is None or problem:
                 rejects.append((json.dumps(item, ensure_ascii=False), problem))
             else:
                 examples.append(fields)

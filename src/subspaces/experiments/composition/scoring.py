@@ -8,11 +8,12 @@ log-odds of a probability), that function is returned.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from subspaces.algebra import Subspace
+from subspaces.algebra import Join, Meet, Subspace
 from subspaces.errors import UserError
 from subspaces.text.encoders.box import intersection, log_share
 from subspaces.text.load import TextModel
@@ -77,11 +78,11 @@ class SubspaceScores(Scores):
     def conjunction(self, premise: Tensor, left: Tensor, right: Tensor, negated: bool, operator: str) -> Tensor:
         operands = self.hard if operator == "exact" else self.soft
         a, b = operands[left], operands[right]
-        return self.soft[premise].inclusion(a.meet(~b if negated else b, operator))
+        return self.soft[premise].inclusion(a.meet(~b if negated else b, cast(Meet, operator)))
 
     def disjunction(self, premise: Tensor, left: Tensor, right: Tensor, how: str) -> Tensor:
         lam = self.text_model.settings["model"]["lam"] if how == "span" else None
-        return self.soft[premise].inclusion(self.soft[left].join(self.soft[right], how, lam=lam))
+        return self.soft[premise].inclusion(self.soft[left].join(self.soft[right], cast(Join, how), lam=lam))
 
     def double_negation(self, premise: Tensor, hypothesis: Tensor) -> Tensor:
         return self.soft[premise].inclusion(~~self.soft[hypothesis])

@@ -22,7 +22,7 @@ from subspaces.errors import UserError
 from subspaces.experiments.efficiency.settings import QueriesSettings
 from subspaces.files import atomic_file, read_json, sha256_file, write_json
 from subspaces.search.index import SubspaceIndex
-from subspaces.search.query import And, Not, Or, Query, Term, parse
+from subspaces.search.query import And, Conjunction, Not, Or, Query, Term, parse
 from subspaces.text.backbone import Backbone
 from subspaces.text.encoders.vector import mean_pool
 from subspaces.text.texts import TokenTable, WordPieces, Words, backbone_tokeniser
@@ -64,7 +64,8 @@ def as_text(query: str) -> str:
 
 def arithmetic(query: Query, vectors: dict[str, Tensor]) -> Tensor:
     """Sum of the wanted terms minus the ruled-out ones, normalised."""
-    return F.normalize(sum(sign * vectors[text] for text, sign in signed_terms(query)), dim=-1)
+    parts = (sign * vectors[text] for text, sign in signed_terms(query))
+    return F.normalize(sum(parts, start=torch.zeros(())), dim=-1)
 
 
 def find(
@@ -74,7 +75,7 @@ def find(
     tokeniser: WordPieces | Words,
     limit: int,
     top: int,
-    conjunction: str,
+    conjunction: Conjunction,
     captions: int | None = None,
 ) -> list[dict[str, Any]]:
     """The best of the first `captions` captions (null: all) for each query, in three ways. The index is an exact

@@ -20,6 +20,7 @@ from subspaces.experiments.efficiency.settings import CompressionSettings
 from subspaces.experiments.efficiency.timing import TOP, recall
 from subspaces.experiments.pairs import load_pairs, subset
 from subspaces.files import write_json
+from subspaces.geometries.subspace import SubspaceGeometry
 from subspaces.hierarchy.ranking import evaluate_ranking
 from subspaces.hierarchy.reconstruction import load_reconstruction
 from subspaces.text.load import load_text_model
@@ -157,6 +158,7 @@ class _FixedProjectors:
 def compress_wordnet(folder: Path, graph_path: Path, taus: list[float], nodes: int | None, seed: int) -> dict[str, Any]:
     """mAP (%) and mean rank of a reconstruction model at each τ, on all sources or on some drawn with the seed."""
     _, graph, geometry = load_reconstruction(folder, graph_path)
+    assert isinstance(geometry, SubspaceGeometry)
     projectors = torch.cat(
         [geometry.projectors(slice(start, start + _NODES)) for start in range(0, graph.nodes, _NODES)]
     )

@@ -164,13 +164,14 @@ class EfficiencyExperiment(Experiment):
         set_threads(machine.threads)
         number, shards = artefact.settings["shard"], artefact.settings["shards"]
         bounds = shard_bounds(read_json(f"{CAPTIONS}.json")["captions"], shards)
-        rows, encoder, folder = bounds[number] if number < len(bounds) else None, None, artefact.path.with_suffix("")
+        rows, fingerprint = bounds[number] if number < len(bounds) else None, None
+        folder = artefact.path.with_suffix("")
         _clear(folder, artefact.key)
         if rows:
-            encoder = self._encoder()
-            progress = ConsoleProgress(f"captions {rows[0]:,} to {rows[1]:,}", "captions")
-            build_shard(Path(f"{CAPTIONS}.txt"), *rows, encoder, folder, progress=progress)
-        fingerprint = encoder.fingerprint if encoder else None
+            encoder, (start, stop) = self._encoder(), rows
+            fingerprint = encoder.fingerprint
+            progress = ConsoleProgress(f"captions {start:,} to {stop:,}", "captions")
+            build_shard(Path(f"{CAPTIONS}.txt"), start, stop, encoder, folder, progress=progress)
         write_json(artefact.output, {"key": artefact.key, "rows": rows, "encoder": fingerprint})
 
     def _build_index(self, artefact: Artefact, machine: Machine) -> None:

@@ -30,7 +30,8 @@ from subspaces.experiments.efficiency.timing import (
 )
 from subspaces.files import read_json, write_json
 from subspaces.search.index import SubspaceIndex
-from subspaces.search.kinds.base import Answer, best_of_blocks
+from subspaces.search.kinds.base import Answer, ExactSearcher, best_of_blocks
+from subspaces.search.storage import Store
 from subspaces.training.loop import set_threads
 
 _ROWS = 512
@@ -47,6 +48,12 @@ def plain_candidate(vectors: Tensor, queries: Tensor, note: str) -> TimedSearch:
         return best_of_blocks(((a, some @ vectors[a : a + _ROWS].T) for a in range(0, len(vectors), _ROWS)), top)
 
     return TimedSearch(search, queries, len(vectors), 4 * vectors.shape[1], note=note)
+
+
+def _store(exact: SubspaceIndex) -> Store:
+    """The half-vectors of an exact index."""
+    assert isinstance(exact.searcher, ExactSearcher)
+    return exact.searcher.store
 
 
 def measure_latency(
@@ -68,15 +75,17 @@ def measure_latency(
     count, dim, generator = len(exact), exact.dim, torch.Generator().manual_seed(settings.seed)
     top, number = min(settings.top, count), min(settings.queries, count // 2)
     rows = torch.randperm(count, generator=generator)[: 2 * number].tolist()
-    forms = query_forms(exact.encoder.encode([exact.texts[row] for row in rows]).projector)
-    some = exact.searcher.store.nis(slice(0, min(_COMPARED, count)))
+    encoder, store = exact.encoder, _store(exact)
+    assert encoder is not None
+    forms = query_forms(encoder.encode([exact.texts[row] for row in rows]).projector)
+    some = store.nis(slice(0, min(_COMPARED, count)))
     small = torch.randn(count + number, 64 * 65 // 2, generator=generator)
     candidates = {kind: index_candidate(index, forms, exact) for kind, index in indexes.items()}
     candidates |= {
         **poincare_candidates(count, number, generator),
         "subspace-64": plain_candidate(small[:count], small[count:], "random vectors: the speed is the same"),
         "half": plain_candidate(some, half_vector(forms["plain"]), "half-vectors, float32, in memory"),
-        "full": full_candidate(exact.searcher.store, forms, _COMPARED),
+        "full": full_candidate(store, forms, _COMPARED),
     }
     batch = min(settings.batch, number)
     found = {
@@ -127,6 +136,6 @@ def storage_points(
     points += [
         {"form": kind, "bytes": row["bytes_per_document"], "recall": row["recall"]} for kind, row in kinds.items()
     ]
-    store, count = exact.searcher.store, min(_TRUNCATED, len(exact))
+    store, count = _store(exact), min(_TRUNCATED, len(exact))
     projectors = unhalf_vector(store.half[:count].float())
     return points + factor_points(projectors, forms, _TAUS, min(top, count))

@@ -14,6 +14,7 @@ allocating it per search takes longer than the product.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ class Selector:
         """How many queries may be asked together."""
         return max(1, _SCORES // (self.blocks * _BLOCK))
 
-    def best(self, batch: int, top: int, fill: Callable[[int, int, Tensor], None]) -> Answer:
+    def best(self, batch: int, top: int, fill: Callable[[int, int, Tensor], object]) -> Answer:
         """Scores and rows (batch, top), in no order; top ≤ count."""
         size = self.blocks * batch * _BLOCK
         if len(self._scores) < size:
@@ -74,9 +75,9 @@ class Selector:
         members = torch.arange(_GROUP) * _GROUPS
         places = ((block * batch + torch.arange(batch).unsqueeze(1)) * _BLOCK + group).unsqueeze(2) + members
         found = scores.view(-1).index_select(0, places.view(-1)).view(batch, -1)
-        place = largest(found, top)
-        which, member = place // _GROUP, place % _GROUP
-        return found.gather(1, place), block.gather(1, which) * _BLOCK + member * _GROUPS + group.gather(1, which)
+        best = largest(found, top)
+        which, member = best // _GROUP, best % _GROUP
+        return found.gather(1, best), block.gather(1, which) * _BLOCK + member * _GROUPS + group.gather(1, which)
 
 
 def any_points(count: int, dims: int, generator: torch.Generator) -> Tensor:
@@ -102,13 +103,12 @@ class PoincareSearcher:
         lifted = torch.cat([2 * points, -torch.ones_like(squares), -squares], dim=1)
         answers = []
         for some in lifted.split(self._selector.batch):
-            answers.append(
-                self._selector.best(
-                    len(some), top, lambda a, b, out, some=some: torch.mm(some, self._lifted[:, a:b], out=out)
-                )
-            )
+            answers.append(self._selector.best(len(some), top, partial(self._fill, some)))
         scores, rows = keep_best(torch.cat([one for one, _ in answers]), torch.cat([one for _, one in answers]), top)
         return -torch.arccosh((1 - 2 * scores / (1 - squares)).clamp_min(1)), rows
+
+    def _fill(self, lifted: Tensor, start: int, stop: int, out: Tensor) -> None:
+        torch.mm(lifted, self._lifted[:, start:stop], out=out)
 
 
 class ObviousPoincareSearcher:
@@ -121,8 +121,8 @@ class ObviousPoincareSearcher:
         squares = points.square().sum(1, keepdim=True)
         parts = []
         for start in range(0, len(self._points), self._block):
-            rows = slice(start, start + self._block)
-            difference = torch.cdist(points, self._points[rows]).square()
-            parts.append(torch.arccosh(1 + 2 * difference / ((1 - squares) * (1 - self._squares[rows]))))
+            block = slice(start, start + self._block)
+            difference = torch.cdist(points, self._points[block]).square()
+            parts.append(torch.arccosh(1 + 2 * difference / ((1 - squares) * (1 - self._squares[block]))))
         distances, rows = torch.cat(parts, dim=1).topk(top, dim=1, largest=False)
         return -distances, rows

@@ -20,6 +20,9 @@ from subspaces.experiments.hyperlex.pairs import (
     subspace_scorer,
 )
 from subspaces.files import read_json, write_json
+from subspaces.geometries.base import VectorGeometry
+from subspaces.geometries.gaussian import GaussianGeometry
+from subspaces.geometries.subspace import SubspaceGeometry
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.link_prediction import load_link_prediction
 from subspaces.hierarchy.reconstruction import graph_of, load_reconstruction
@@ -43,13 +46,13 @@ def scorer_of(folder: Path, graph_path: Path, alpha: float) -> tuple[dict[str, A
     if settings["model"]["geometry"] == "gaussian":
         graph = graph_of(settings["subtree"], graph_path, settings["data"]["sample"])
         settings, geometry = load_link_prediction(folder, graph.nodes)
+        assert isinstance(geometry, GaussianGeometry)
         return {**settings, "graph": graph.counts()}, graph, gaussian_scorer(geometry.means, geometry.variances)
     settings, graph, geometry = load_reconstruction(folder, graph_path)
-    return (
-        settings,
-        graph,
-        subspace_scorer(geometry) if geometry.name == "subspace" else distance_scorer(geometry, alpha),
-    )
+    if isinstance(geometry, SubspaceGeometry):
+        return settings, graph, subspace_scorer(geometry)
+    assert isinstance(geometry, VectorGeometry)
+    return settings, graph, distance_scorer(geometry, alpha)
 
 
 def evaluate_on_hyperlex(

@@ -171,7 +171,7 @@ def evaluate_hyperlex(pairs: Sequence[Pair], senses: Callable[[str], np.ndarray]
         "pairs": len(pairs),
         "scored": int(scored.sum()),
         "missing_words": [word for word in words if not len(senses(word))],
-        "missing_pairs": [[pairs[number].first, pairs[number].second] for number in np.flatnonzero(~scored)],
+        "missing_pairs": [[pairs[number].first, pairs[number].second] for number in np.flatnonzero(~scored).tolist()],
         "relations": {str(kind): _mean_scores(relation == kind, scored, human, score) for kind in np.unique(relation)},
     }
 
@@ -254,9 +254,10 @@ def distance_scorer(geometry: VectorGeometry, alpha: float = 1000.0) -> Scorer:
     The senses are those nearest to each other, as maximal similarity chooses them for subspaces. The score itself must not choose: at this
     α it is large for any far pair whose second sense lies nearer to the origin, so its maximum would pick the least related senses.
     """
-    if getattr(geometry, "score", "distance") != "distance":
+    measure = getattr(geometry, "score", "distance")
+    if measure != "distance":
         raise UserError(
-            f"HyperLex scores points by distance and puts general ones in the middle; this model was trained by {geometry.score} product, "
+            f"HyperLex scores points by distance and puts general ones in the middle; this model was trained by {measure} product, "
             "where general points are the long ones. Train it with score: distance."
         )
 

@@ -37,8 +37,8 @@ def judge(model: PairModel, texts: Texts, pairs: Pairs, block: int = 512) -> tup
     logits, scores = torch.empty(len(pairs), model.ways), torch.full((len(pairs),), math.nan)
     for start in range(0, len(order), block):
         rows = order[start : start + block]
-        used, places = np.unique(np.concatenate([pairs.premise[rows], pairs.hypothesis[rows]]), return_inverse=True)
-        encoded, places = texts.encode_all(model, used), torch.from_numpy(places).to(texts.device)
+        used, inverse = np.unique(np.concatenate([pairs.premise[rows], pairs.hypothesis[rows]]), return_inverse=True)
+        encoded, places = texts.encode_all(model, used), torch.from_numpy(inverse).to(texts.device)
         premise, hypothesis = encoded[places[: len(rows)]], encoded[places[len(rows) :]]
         logits[torch.from_numpy(rows)] = model.logits(premise, hypothesis).float().cpu()
         found = model.inclusion(premise, hypothesis)
@@ -75,7 +75,7 @@ class Entailment:
     def _open_moments(self) -> dict[str, Tensor]:
         """Adam's state, made before the first step, so that a checkpoint can be read into it."""
         names = {id(one): name for name, one in self.model.named_parameters()}
-        moments = {}
+        moments: dict[str, Tensor] = {}
         for optimiser in self.optimisers:
             if not isinstance(optimiser, torch.optim.Adam):
                 continue
