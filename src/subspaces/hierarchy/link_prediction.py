@@ -1,7 +1,6 @@
 """Link prediction (paper §3.3, §4.2, App. C.2): learn some edges of the closure, and be judged on others.
 
-The weights with the best average precision on validation are kept, in a file beside the checkpoints: a second copy in memory would be
-too much for the large models. Their history is part of the checkpoint, so that a killed run ends as one that was never stopped.
+The weights with the best average precision on validation are kept (`BestWeights`).
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from safetensors import safe_open
 from torch import Generator, Tensor
 
 from subspaces.errors import UserError
-from subspaces.files import atomic_file, read_json, sha256_file, write_json
+from subspaces.files import atomic_file
 from subspaces.geometries.base import Geometry, GeometrySettings, build_geometry, geometry_settings
 from subspaces.hierarchy.negatives import Known, make_negatives
 from subspaces.hierarchy.splits import Split
 from subspaces.hierarchy.thresholds import average_precision, best_threshold, judge
 from subspaces.settings import OneOf, Positive, Strict
-from subspaces.training.checkpoint import write_tensors
+from subspaces.training.best import BestWeights
 from subspaces.training.loop import Outcome
 from subspaces.training.record import read_settings, read_weights
 from subspaces.training.run import Run
@@ -116,7 +114,7 @@ class LinkPredictionTask:
     """The task that the loop trains: one pass over the training edges is one epoch."""
 
     def __init__(self, split: Split, geometry: Geometry, settings: LinkTraining, best: Path | None = None):
-        self.geometry, self.settings, self.best, self.split = geometry, settings, best, split
+        self.geometry, self.settings, self.split = geometry, settings, split
         self.edges = torch.from_numpy(split.train)
         if not len(self.edges):
             raise UserError("the split has no training edges: there is nothing to learn.")
@@ -136,16 +134,15 @@ class LinkPredictionTask:
         self.sampler = make_negatives(
             known, split.train, settings.sampling, settings.negatives, settings.pool, settings.corrupt
         )
-        self.curve = torch.full(
-            (settings.epochs,), math.nan, dtype=torch.float64
-        )  # average precision on validation after each epoch
+        self.best = BestWeights(best, settings.epochs, geometry.weights)
+        self.curve = self.best.curve  # average precision on validation after each epoch
 
     def state(self) -> dict[str, Tensor]:
         return {**self.geometry.state(), "validation": self.curve}
 
     def initialise(self, generator: Generator) -> None:
         self.geometry.initialise(generator)
-        self.curve.fill_(math.nan)
+        self.best.reset()
 
     def phase(self, epoch: int) -> str:
         return "start" if epoch < self.settings.start_epochs else "main"
@@ -193,35 +190,14 @@ class LinkPredictionTask:
         """Average precision on validation after `epoch` (0-based), unless it is known already or not due; the best weights go to a file."""
         last = epoch + 1 == self.settings.epochs
         due = self.phase(epoch) == "main" and ((epoch + 1) % self.settings.validate_every == 0 or last)
-        if self.best is None or not due or not math.isnan(float(self.curve[epoch])):
+        if self.best.folder is None or not due or self.best.knows(epoch):
             return
         positive, negative = decision_scores(self.geometry, self.split.valid, self.split.valid_negatives)
-        value = average_precision(positive, negative)
-        known = self.curve[~self.curve.isnan()]
-        self.curve[epoch] = value
-        if not len(known) or value > float(known.max()):
-            sha256 = write_tensors(self.best / "weights.safetensors", self.geometry.weights())
-            write_json(self.best / "record.json", {"epoch": epoch + 1, "auprc": value, "weights_sha256": sha256})
+        self.best.offer(epoch, average_precision(positive, negative))
 
     def take_best(self) -> int:
         """Load the best weights; returns the epoch (1-based) that they are from."""
-        if self.best is None:
-            return self.settings.epochs
-        chosen = int(torch.argmax(self.curve.nan_to_num(-1.0))) + 1
-        path = self.best / "weights.safetensors"
-        try:
-            record = read_json(self.best / "record.json")
-            sound = record["epoch"] == chosen and sha256_file(path) == record["weights_sha256"]
-        except (UserError, OSError, KeyError, TypeError):
-            sound = False
-        if not sound:
-            raise UserError(
-                f"the best weights in {self.best} are damaged or missing: delete {self.best.parent} and train again."
-            )
-        with safe_open(path, framework="pt") as content:
-            for name, tensor in self.geometry.weights().items():
-                tensor.copy_(content.get_tensor(name))
-        return chosen
+        return self.settings.epochs if self.best.folder is None else self.best.take() + 1
 
 
 def decision_scores(

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import safe_open
 from torch import Generator, Tensor
 
 from subspaces.errors import UserError
 from subspaces.experiments.pairs import Pairs
 from subspaces.experiments.snli.settings import NliTraining
-from subspaces.files import read_json, sha256_file, write_json
 from subspaces.text.pair_model import PairModel, Texts, accuracy
-from subspaces.training.checkpoint import write_tensors
+from subspaces.training.best import BestWeights
 
 _TOGETHER = 64  # sentences that are padded to one length where small products are slow, that is, on a GPU
 
@@ -59,14 +57,15 @@ class Entailment:
         settings: NliTraining,
         best: Path | None = None,
     ):
-        self.model, self.train, self.dev, self.settings, self.best = model, train, dev, settings, best
+        self.model, self.train, self.dev, self.settings = model, train, dev, settings
         self.texts, self.dev_texts = tables
         self.labels, self.dev_labels = torch.from_numpy(train.labels(model.label_ways)), dev.labels(model.ways)
         self.batch = min(settings.batch, len(train))
         self.steps_per_epoch = -(-len(train) // self.batch)
         self.total = self.steps_per_epoch * settings.epochs
         self.every = settings.validate_steps or self.steps_per_epoch
-        self.curve = torch.full((-(-self.total // self.every),), math.nan, dtype=torch.float64)
+        self.best = BestWeights(best, -(-self.total // self.every), self.weights)
+        self.curve = self.best.curve  # accuracy at each validation
         self.losses = torch.zeros(self.total, dtype=torch.float64)
         self.optimisers = model.optimisers(settings.lr)
         self._rates = [[group["lr"] for group in one.param_groups] for one in self.optimisers]
@@ -100,7 +99,7 @@ class Entailment:
 
     def initialise(self, generator: Generator) -> None:
         """The weights are there already: they come from the backbone, and from the seed that the model was made with."""
-        self.curve.fill_(math.nan)
+        self.best.reset()
 
     def begin_epoch(self, epoch: int, generator: Generator) -> None:
         """A new order of the premises; pairs of one premise stay together."""
@@ -188,37 +187,18 @@ class Entailment:
 
     def validate(self, place: int) -> float:
         """Accuracy on validation, unless it is known already; the best weights so far go to a file."""
-        if not math.isnan(float(self.curve[place])):
+        if self.best.knows(place):
             return float(self.curve[place])
         logits, _ = judge(self.model, self.dev_texts, self.dev)
         if self.model.calibrate(logits, torch.from_numpy(self.dev_labels)):
             logits, _ = judge(self.model, self.dev_texts, self.dev)
         value = accuracy(logits, self.dev_labels)
-        known = self.curve[~self.curve.isnan()]
-        self.curve[place] = value
-        if self.best is not None and (not len(known) or value > float(known.max())):
-            sha256 = write_tensors(self.best / "weights.safetensors", self.weights())
-            write_json(self.best / "record.json", {"place": place, "accuracy": value, "weights_sha256": sha256})
+        self.best.offer(place, value)
         return value
 
     def take_best(self) -> int:
         """Load the weights of the best validation; returns the number of steps after which they were kept."""
-        chosen = int(torch.argmax(self.curve.nan_to_num(-1.0)))
-        if self.best is not None:
-            path = self.best / "weights.safetensors"
-            try:
-                record = read_json(self.best / "record.json")
-                sound = record["place"] == chosen and sha256_file(path) == record["weights_sha256"]
-            except (UserError, OSError, KeyError, TypeError):
-                sound = False
-            if not sound:
-                raise UserError(
-                    f"the best weights in {self.best} are damaged or missing: delete {self.best.parent} and train again."
-                )
-            with safe_open(path, framework="pt") as content:
-                for name, tensor in self.weights().items():
-                    tensor.copy_(content.get_tensor(name))
-        return min((chosen + 1) * self.every, self.total)
+        return min((self.best.take() + 1) * self.every, self.total)
 
 
 def _too_large(micro: int) -> str:
