@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from subspaces.hierarchy.graph import Taxonomy
-from subspaces.hierarchy.negatives import Pairs
+from subspaces.hierarchy.negatives import PairBatch
 from subspaces.hierarchy.sampling import Batch
 
 
@@ -62,7 +62,7 @@ class AutogradLinkStep(AutogradStep):
         super().__init__(weights, lam, lr)
         self.positive, self.negative, self.weigh_as = positive, negative, weigh_as
 
-    def scores(self, batch: Pairs) -> Tensor:
+    def scores(self, batch: PairBatch) -> Tensor:
         """(B, 1+n): child and parent of an edge, then its other children and its other parents, each looked up for this edge."""
         half = (batch.children.shape[1] - 1) // 2
         below, above = batch.children[:, 1 : 1 + half], batch.parents[:, 1 + half :]
@@ -72,13 +72,13 @@ class AutogradLinkStep(AutogradStep):
         parent = torch.cat([edge[:, 1:], edge[:, 1:].expand_as(other[:, :half]), other[:, half:]], dim=1)
         return (child * parent).sum(dim=(-2, -1)) / child.diagonal(dim1=-2, dim2=-1).sum(-1)
 
-    def scores_of_shared(self, batch: Pairs) -> Tensor:
+    def scores_of_shared(self, batch: PairBatch) -> Tensor:
         """(B, 1+n) for a batch whose edges share their corruptions: every node looked up once."""
         P = self.projectors(batch.rows)
         flat = P.flatten(1)
         return (flat @ flat.T)[batch.children, batch.parents] / P.diagonal(dim1=-2, dim2=-1).sum(-1)[batch.children]
 
-    def step(self, batch: Pairs, shared: bool = False) -> float:
+    def step(self, batch: PairBatch, shared: bool = False) -> float:
         scores = self.scores_of_shared(batch) if shared else self.scores(batch)
         wrong = nn.functional.relu(scores[:, 1:] - self.negative) * batch.counts
         loss = (

@@ -12,7 +12,7 @@ from benchmarks.timing import Row, in_turns, require_agreement
 from subspaces.geometries.base import make_geometry
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.link_prediction import LinkPredictionTask, LinkTraining
-from subspaces.hierarchy.negatives import Pairs
+from subspaces.hierarchy.negatives import PairBatch
 from subspaces.hierarchy.splits import Split, draw_split
 from subspaces.training.loop import generator_for, set_threads
 
@@ -42,7 +42,7 @@ class LinkWorkload:
         self.geometry.initialise(generator_for(SEED, 0))
         self.baseline = AutogradLinkStep(self.geometry.X, LAM, LR, *MARGINS.values())
 
-    def draw(self, i: int) -> Pairs:
+    def draw(self, i: int) -> PairBatch:
         size = self.task.batch
         edges = self.task.edges[self.task.order[i * size : (i + 1) * size]]
         return self.task.sampler.draw(edges[:, 0], edges[:, 1], generator_for(SEED, 2, i))

@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.timing import Row, in_turns, require_agreement
 from subspaces.experiments.pairs import Pairs, load_pairs, subset
 from subspaces.experiments.snli.settings import NliTraining
-from subspaces.experiments.snli.task import Entailment, Texts
+from subspaces.experiments.snli.task import EntailmentTask, Texts
 from subspaces.text.backbone import Backbone
 from subspaces.text.pair_model import make_model, read_encoder
 from subspaces.text.texts import Tokens, TokenTable, WordPieces, Words
@@ -73,8 +73,8 @@ class NliWorkload:
         )
         table = TokenTable.of(pairs.texts, tokeniser, LIMIT)
         settings = NliTraining(**TRAINING, batch=batch, micro=micro)
-        self.task = Entailment(model, pairs, pairs, (Texts(table),) * 2, settings)
-        self.plain = Entailment(
+        self.task = EntailmentTask(model, pairs, pairs, (Texts(table),) * 2, settings)
+        self.plain = EntailmentTask(
             plain, pairs, pairs, (Texts(table, width=LIMIT),) * 2, settings.model_copy(update=PLAIN)
         )
         for task in (self.task, self.plain):

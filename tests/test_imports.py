@@ -1,4 +1,4 @@
-"""The dependency rule: library <- experiments <- report and pipeline, read from the imports of every module."""
+"""The dependency rule, read from the imports of every module: library <- experiments <- report and pipeline; and names of classes."""
 
 from __future__ import annotations
 
@@ -64,3 +64,14 @@ def test_the_rule_can_be_broken(tmp_path: Path) -> None:
     assert not allowed(("hierarchy", "graph"), imported)
     assert not allowed(("experiments", "snli", "task"), ["experiments", "composition", "auc"])
     assert allowed(("experiments", "snli", "task"), ["experiments", "pairs"])
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    """`Settings` is what an encoder's file must call its options: the file names the encoder."""
+    homes: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            encoder = path.parent.name == "encoders" and getattr(node, "name", "") == "Settings"
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not encoder:
+                homes.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

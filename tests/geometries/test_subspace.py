@@ -12,7 +12,7 @@ from subspaces.geometries import subspace as module
 from subspaces.geometries.base import make_geometry
 from subspaces.geometries.subspace import SubspaceGeometry
 from subspaces.hierarchy.link_prediction import margin_loss
-from subspaces.hierarchy.negatives import Known, Pairs, make_negatives
+from subspaces.hierarchy.negatives import Known, PairBatch, make_negatives
 from subspaces.hierarchy.splits import draw_split
 from subspaces.training.loop import generator_for
 from tests.geometries.test_ranking import Recorder
@@ -159,7 +159,7 @@ def test_a_step_stays_on_its_device(sampling: str) -> None:
     assert state["adam.count"].device.type == "cpu"  # read by the host at every step
     rows, children, parents = batch_of(sampling)
     counts = torch.ones(6, len(children) // 6 - 1, dtype=torch.bool)
-    batch = Pairs(rows, children, parents, counts).to(geometry.device)
+    batch = PairBatch(rows, children, parents, counts).to(geometry.device)
     opened = geometry.open(batch.rows)
     scores = geometry.pair_scores(opened, batch.children, batch.parents)
     assert scores.is_meta and scores.shape == children.shape

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from subspaces.errors import UserError
-from subspaces.hierarchy.negatives import Known, Pairs, make_negatives
+from subspaces.hierarchy.negatives import Known, PairBatch, make_negatives
 from subspaces.hierarchy.splits import Split, draw_split
 from subspaces.training.loop import generator_for
 from tests.hierarchy.toys import random_dag
@@ -31,7 +31,7 @@ def edges_of(*parts: np.ndarray) -> set[tuple[int, int]]:
     return {(child, parent) for part in parts for child, parent in part.tolist()}
 
 
-def nodes_of(batch: Pairs) -> tuple[torch.Tensor, torch.Tensor]:
+def nodes_of(batch: PairBatch) -> tuple[torch.Tensor, torch.Tensor]:
     """Children and parents as nodes, after a look at the rows: each once, in order, none for nothing."""
     assert batch.rows.tolist() == sorted(set(batch.rows.tolist()))
     assert set(batch.children.flatten().tolist()) | set(batch.parents.flatten().tolist()) == set(range(len(batch.rows)))

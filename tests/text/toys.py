@@ -9,7 +9,7 @@ import torch
 
 from subspaces.experiments.pairs import Pairs
 from subspaces.experiments.snli.settings import NliTraining
-from subspaces.experiments.snli.task import Entailment
+from subspaces.experiments.snli.task import EntailmentTask
 from subspaces.text.backbone import Backbone
 from subspaces.text.pair_model import PairModel, Texts, make_model, read_encoder
 from subspaces.text.texts import TokenTable, Words
@@ -86,8 +86,8 @@ def toy_model(
         return make_model(read_encoder({"encoder": encoder, "backbone": "tiny", **options}), ways, backbone)
 
 
-def toy_task(model: PairModel, best=None, pairs: Pairs | None = None, **training: Any) -> Entailment:
+def toy_task(model: PairModel, best=None, pairs: Pairs | None = None, **training: Any) -> EntailmentTask:
     pairs = pairs or toy_pairs()
     words = Words.of(toy_pairs().texts)
     texts = Texts(TokenTable.of(pairs.texts, words, 35), width=None if training.get("pad_to_longest", True) else 35)
-    return Entailment(model, pairs, pairs, (texts, texts), NliTraining(**(TRAINING | training)), best)
+    return EntailmentTask(model, pairs, pairs, (texts, texts), NliTraining(**(TRAINING | training)), best)

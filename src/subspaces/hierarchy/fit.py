@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 
 from subspaces.errors import UserError
 from subspaces.files import digest, read_json, sha256_file, write_json
@@ -28,6 +27,7 @@ from subspaces.hierarchy.features import Features, write_features
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.judging import choose_threshold, judge_pairs
 from subspaces.hierarchy.learning import InclusionTask
+from subspaces.hierarchy.ranking import spearman
 from subspaces.hierarchy.record import FORMAT, NAME, differences, read_record
 from subspaces.hierarchy.relation import read_relation, shape
 from subspaces.hierarchy.rule import FitSettings, settings_for
@@ -253,7 +253,7 @@ def measure_ranks(features: Features, graph: Taxonomy) -> dict[str, float]:
     """Spearman's ρ of rank with the number of descendants, and the share of closure edges whose ancestor has the larger rank."""
     trace = features.trace.double().numpy()
     return {
-        "rho_descendants": 100 * float(spearmanr(trace, graph.descendants).statistic),
+        "rho_descendants": 100 * spearman(trace, graph.descendants),
         "ancestor_larger": 100 * float((trace[graph.ancestors] > trace[graph.closure[:, 0]]).mean()),
         "rank_mean": float(trace.mean()),
     }

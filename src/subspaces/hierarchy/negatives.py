@@ -20,7 +20,7 @@ _UNIFORM = 8  # a weighted pool has one uniform node in so many: without any, le
 
 
 @dataclass
-class Pairs:
+class PairBatch:
     """One step: `children` and `parents` (B, 1+n) index `rows`. Column 0 is the edge, the rest are corrupted; `counts` (B, n): which do."""
 
     rows: Tensor
@@ -28,8 +28,8 @@ class Pairs:
     parents: Tensor
     counts: Tensor
 
-    def to(self, device: torch.device) -> Pairs:
-        return self if device.type == "cpu" else Pairs(*(one.to(device) for one in vars(self).values()))
+    def to(self, device: torch.device) -> PairBatch:
+        return self if device.type == "cpu" else PairBatch(*(one.to(device) for one in vars(self).values()))
 
 
 class Known:
@@ -67,7 +67,7 @@ class Popular:
         )  # right: a node that is never a parent has no share, not even 0.0
 
 
-class PerEdge:
+class PerEdgeNegatives:
     """Fresh negatives for every edge; uniform (the paper) or `weighted`.
 
     Of `corrupt: both` half have another child and half another parent. Weighted is the released code's way: nodes in proportion to (times
@@ -81,7 +81,7 @@ class PerEdge:
         self.below = {"both": negatives // 2, "child": negatives, "parent": 0}[corrupt]  # so many have another child
         self.popular = Popular(known.nodes, edges) if weighted else None
 
-    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Pairs:
+    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> PairBatch:
         shape = (len(children), self.negatives)
         popular = self.popular
         drawn = (
@@ -98,7 +98,7 @@ class PerEdge:
             torch.cat([children[:, None], parents[:, None], *drawn], dim=1), return_inverse=True
         )
         one, other, low, high = places.split([1, 1, self.below, self.negatives - self.below], dim=1)
-        return Pairs(
+        return PairBatch(
             rows,
             torch.cat([one, low, one.expand_as(high)], dim=1),
             torch.cat([other, other.expand_as(low), high], dim=1),
@@ -114,7 +114,7 @@ class Related:
     """
 
     def __init__(self, known: Known, edges: np.ndarray, negatives: int, corrupt: str = "both"):
-        self.known, self.random = known, PerEdge(known, edges, negatives, False, corrupt)
+        self.known, self.random = known, PerEdgeNegatives(known, edges, negatives, False, corrupt)
         self.descendants = torch.from_numpy(edges[np.argsort(edges[:, 1], kind="stable"), 0].astype(np.int64))
         sizes = torch.from_numpy(np.bincount(edges[:, 1], minlength=known.nodes))
         self.first, self.sizes = (sizes.cumsum(0) - sizes)[sizes > 1], sizes[sizes > 1]
@@ -129,17 +129,17 @@ class Related:
         one, other = self.descendants[self.first[ancestors] + places]
         return one, other, (torch.rand(count, generator=generator) < self.share) & ~self.known(one, other)
 
-    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Pairs:
+    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> PairBatch:
         random = self.random.draw(children, parents, generator)
         one, other, wanted = self.siblings(len(children), generator)
         below = torch.cat([random.rows[random.children], torch.stack([parents, one], dim=1)], dim=1)
         above = torch.cat([random.rows[random.parents], torch.stack([children, other], dim=1)], dim=1)
         counts = torch.cat([random.counts, torch.stack([~self.known(parents, children), wanted], dim=1)], dim=1)
         rows, places = torch.unique(torch.stack([below, above]), return_inverse=True)
-        return Pairs(rows, places[0], places[1], counts)
+        return PairBatch(rows, places[0], places[1], counts)
 
 
-class Shared:
+class SharedNegatives:
     """One pool for the whole batch: every edge meets every pool node once as its child and once as its parent, or on one side only.
 
     The pool is uniform, or one in eight of it is and the others are drawn by how often they are parents. A random child lies below a very
@@ -150,7 +150,7 @@ class Shared:
         self.known, self.pool, self.popular, self.corrupt = known, pool, popular, corrupt
         self.uniform = pool if popular is None else max(1, pool // _UNIFORM)
 
-    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> Pairs:
+    def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> PairBatch:
         pool = torch.randint(self.known.nodes, (self.uniform,), generator=generator)
         if self.popular:
             pool = torch.cat([pool, self.popular.draw((self.pool - self.uniform,), generator)])
@@ -165,18 +165,20 @@ class Shared:
         if self.corrupt != "child":
             below, above = [*below, one.expand(shape)], [*above, drawn.expand(shape)]
             counts.append(~self.known(children[:, None], pool[None, :]))
-        return Pairs(rows, torch.cat(below, dim=1), torch.cat(above, dim=1), torch.cat(counts, dim=1))
+        return PairBatch(rows, torch.cat(below, dim=1), torch.cat(above, dim=1), torch.cat(counts, dim=1))
 
 
 def make_negatives(
     known: Known, edges: np.ndarray, sampling: str, negatives: int, pool: int, corrupt: str = "both"
-) -> PerEdge | Shared | Related:
+) -> PerEdgeNegatives | SharedNegatives | Related:
     if corrupt not in SIDES:
         raise UserError(f"unknown side {corrupt!r} to corrupt: use {', '.join(SIDES)}.")
     if sampling in ("per-edge", "weighted"):
-        return PerEdge(known, edges, negatives, sampling == "weighted", corrupt)
+        return PerEdgeNegatives(known, edges, negatives, sampling == "weighted", corrupt)
     if sampling in ("shared", "shared-weighted"):
-        return Shared(known, pool, Popular(known.nodes, edges) if sampling == "shared-weighted" else None, corrupt)
+        return SharedNegatives(
+            known, pool, Popular(known.nodes, edges) if sampling == "shared-weighted" else None, corrupt
+        )
     if sampling == "related":
         return Related(known, edges, negatives, corrupt)
     raise UserError(f"unknown sampling {sampling!r}: use {', '.join(SAMPLERS)}.")

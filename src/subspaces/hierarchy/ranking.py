@@ -153,15 +153,16 @@ def evaluate_generality(generality: np.ndarray, graph: Taxonomy) -> dict[str, An
     value = generality[use]
     inner = lp > 0
     return {
-        "rho": -100 * _spearman(value, sp / (sp + lp)),
-        "rho_depth": -100 * _spearman(value, sp),
-        "rho_descendants": 100 * _spearman(value, graph.descendants[use]),
-        "rho_inner_nodes": -100 * _spearman(value[inner], (sp / (sp + lp))[inner]),
+        "rho": -100 * spearman(value, sp / (sp + lp)),
+        "rho_depth": -100 * spearman(value, sp),
+        "rho_descendants": 100 * spearman(value, graph.descendants[use]),
+        "rho_inner_nodes": -100 * spearman(value[inner], (sp / (sp + lp))[inner]),
         "rho_nodes": int(use.sum()),
     }
 
 
-def _spearman(one: np.ndarray, other: np.ndarray) -> float:
+def spearman(one: np.ndarray, other: np.ndarray) -> float:
+    """Rank correlation; 0 where it is not defined: a constant says nothing about the order."""
     if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return 0.0
     return float(spearmanr(one, other).statistic)

@@ -51,7 +51,7 @@ class OwnTable:
 
 
 @dataclass(frozen=True)
-class Texts:
+class WrittenTable:
     """A table whose Markdown and LaTeX are written by a function of the key."""
 
     write: Callable[[str], tuple[str, str]]
@@ -65,7 +65,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Registered:
-    make: Callable[[Sequence[Evaluation]], OwnTable | Texts]
+    make: Callable[[Sequence[Evaluation]], OwnTable | WrittenTable]
     inputs: Callable[[Project], Sequence[Artefact]]
 
 
@@ -75,7 +75,7 @@ OWN_TABLES: dict[str, Registered] = {}
 def own_table(inputs: Callable[[Project], Sequence[Artefact]]):
     """Register a table under its function's name; `inputs` says which evaluations it reads."""
 
-    def register(make: Callable[[Sequence[Evaluation]], OwnTable | Texts]):
+    def register(make: Callable[[Sequence[Evaluation]], OwnTable | WrittenTable]):
         OWN_TABLES[make.__name__] = Registered(make, inputs)
         return make
 
@@ -186,21 +186,21 @@ def _composition_evaluations(project: Project) -> Sequence[Artefact]:
 
 
 @own_table(_composition_evaluations)
-def composition_extra(evaluations: Sequence[Evaluation]) -> Texts:
+def composition_extra(evaluations: Sequence[Evaluation]) -> WrittenTable:
     """Other operators, disjunction, double negation, plain text, and the other set."""
     from subspaces.report.composition_table import extra_table
 
     by_row: dict[str, list[Evaluation]] = {}
     for evaluation in evaluations:
         by_row.setdefault(evaluation["row"], []).append(evaluation)
-    return Texts(lambda key: extra_table(by_row, NLI_LABELS, key))
+    return WrittenTable(lambda key: extra_table(by_row, NLI_LABELS, key))
 
 
 @own_table(lambda project: [project.experiment("report").bounds()])
-def soft_projectors(evaluations: Sequence[Evaluation]) -> Texts:
+def soft_projectors(evaluations: Sequence[Evaluation]) -> WrittenTable:
     """Table 1: the worst observed error over the bound, for each bound."""
     from subspaces.bounds import BoundRow, soft_projectors_table
 
     rows = [BoundRow(**row) for row in evaluations[0]["rows"]]
     markdown, latex = soft_projectors_table(rows, "md"), soft_projectors_table(rows, "tex")
-    return Texts(lambda key: (f"<!-- key:{key} -->\n{markdown}", f"% key:{key}\n{latex}"))
+    return WrittenTable(lambda key: (f"<!-- key:{key} -->\n{markdown}", f"% key:{key}\n{latex}"))

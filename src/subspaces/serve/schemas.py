@@ -44,7 +44,7 @@ class SearchTerm(Strict):
     rank: Annotated[float, Field(description="Effective rank Tr(P): how general the term is")]
 
 
-class Hit(Strict):
+class SearchHit(Strict):
     place: Annotated[int, Field(description="1 is the best")]
     score: float
     row: Annotated[int, Field(description="Number of the document, from 0")]
@@ -56,7 +56,7 @@ class Hit(Strict):
 class SearchAnswer(Strict):
     query: Annotated[str, Field(description="The query as it was read, in canonical form")]
     terms: list[SearchTerm]
-    hits: list[Hit]
+    hits: list[SearchHit]
 
 
 class EntailRequest(Strict):
@@ -85,7 +85,7 @@ class NodeNames(Strict):
     matches: Annotated[int, Field(description="Nodes that match; `names` may hold fewer")]
 
 
-class Relative(Strict):
+class RelatedNode(Strict):
     name: str
     inclusion: float
     rank: float
@@ -99,9 +99,9 @@ class NodeAnswer(Strict):
     dim: int
     threshold: float
     ancestors: Annotated[
-        list[Relative], Field(description="Nodes of larger rank, by how much of this node they include")
+        list[RelatedNode], Field(description="Nodes of larger rank, by how much of this node they include")
     ]
-    descendants: Annotated[list[Relative], Field(description="Nodes of smaller rank, by how much lies in this node")]
+    descendants: Annotated[list[RelatedNode], Field(description="Nodes of smaller rank, by how much lies in this node")]
 
 
 class Limits(Strict):

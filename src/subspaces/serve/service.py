@@ -26,12 +26,12 @@ from subspaces.search.query import Conjunction, Not, Query, Term, parse
 from subspaces.serve.schemas import (
     EntailAnswer,
     HierarchyStatus,
-    Hit,
     Limits,
     NodeAnswer,
     NodeNames,
-    Relative,
+    RelatedNode,
     SearchAnswer,
+    SearchHit,
     SearchTerm,
     Status,
 )
@@ -122,7 +122,7 @@ class Service:
             best = first + int((shares[own] @ wanted).argmax())  # of a long document, the window that fits best
             first += len(split)
             hits.append(
-                Hit(
+                SearchHit(
                     place=place,
                     score=hit.score,
                     row=hit.row,
@@ -180,8 +180,8 @@ class Service:
             rank=hierarchy.rank(name),
             dim=hierarchy.dim,
             threshold=threshold,
-            ancestors=[Relative(**asdict(one), entailed=one.inclusion >= threshold) for one in above],
-            descendants=[Relative(**asdict(one), entailed=one.inclusion >= threshold) for one in below],
+            ancestors=[RelatedNode(**asdict(one), entailed=one.inclusion >= threshold) for one in above],
+            descendants=[RelatedNode(**asdict(one), entailed=one.inclusion >= threshold) for one in below],
         )
 
     def _fitted(self) -> Hierarchy:

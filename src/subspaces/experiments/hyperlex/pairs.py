@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from subspaces.algebra import half_vector
 from subspaces.errors import UserError
 from subspaces.geometries.base import VectorGeometry
 from subspaces.geometries.subspace import SubspaceGeometry
+from subspaces.hierarchy.ranking import spearman
 from subspaces.sources.wordnet_reader import SAMPLE, open_nltk
 
 COLUMNS = ("WORD1", "WORD2", "POS", "TYPE", "AVG_SCORE", "AVG_SCORE_0_10", "STD", "SCORES..")
@@ -166,8 +166,8 @@ def evaluate_hyperlex(pairs: Sequence[Pair], senses: Callable[[str], np.ndarray]
     words = dict.fromkeys(word for pair in pairs for word in (pair.first, pair.second))
     relation = np.array([pair.relation for pair in pairs])
     return {
-        "spearman": _spearman(np.where(scored, score, np.median(score[scored])), human),
-        "spearman_covered": _spearman(score[scored], human[scored]),
+        "spearman": spearman(np.where(scored, score, np.median(score[scored])), human),
+        "spearman_covered": spearman(score[scored], human[scored]),
         "pairs": len(pairs),
         "scored": int(scored.sum()),
         "missing_words": [word for word in words if not len(senses(word))],
@@ -184,13 +184,6 @@ def _mean_scores(these: np.ndarray, scored: np.ndarray, human: np.ndarray, score
         "human": float(human[these].mean()),
         "score": float(used.mean()) if len(used) else None,
     }
-
-
-def _spearman(one: np.ndarray, other: np.ndarray) -> float:
-    """0 where it is not defined: a constant says nothing about the order."""
-    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
-        return 0.0
-    return float(spearmanr(one, other).statistic)
 
 
 def hyperlex_report(result: dict[str, Any]) -> str:

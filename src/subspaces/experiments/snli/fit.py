@@ -15,7 +15,7 @@ import torch
 from subspaces.errors import UserError
 from subspaces.experiments.pairs import Pairs, load_pairs, subset
 from subspaces.experiments.snli.settings import SnliJob
-from subspaces.experiments.snli.task import Entailment
+from subspaces.experiments.snli.task import EntailmentTask
 from subspaces.files import atomic_file, write_json, write_text
 from subspaces.text.backbone import Backbone
 from subspaces.text.pair_model import PairModel, Texts, make_model
@@ -60,7 +60,7 @@ def fit_entailment(job: SnliJob, data: Path, sources: Path, run: Run) -> dict[st
         f"{len(pairs):,} training pairs of {len(pairs.texts):,} sentences, {len(dev):,} for validation; "
         f"{texts.table.truncated:,} sentences cut at {job.limit} tokens"
     )
-    task = Entailment(model, pairs, dev, (texts, dev_texts), job.training, run.best)
+    task = EntailmentTask(model, pairs, dev, (texts, dev_texts), job.training, run.best)
     outcome = run.train(task, job.training.epochs)
     task.validate(len(task.curve) - 1)
     chosen = task.take_best()
@@ -89,7 +89,7 @@ def fit_entailment(job: SnliJob, data: Path, sources: Path, run: Run) -> dict[st
     return settings
 
 
-def _write_history(path: Path, task: Entailment) -> None:
+def _write_history(path: Path, task: EntailmentTask) -> None:
     """Mean loss between two validations, and the accuracy at the second."""
     with atomic_file(path, "w") as handle:
         writer = csv.writer(handle, lineterminator="\n")

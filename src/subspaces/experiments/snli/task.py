@@ -45,7 +45,7 @@ def judge(model: PairModel, texts: Texts, pairs: Pairs, block: int = 512) -> tup
     return logits, None if bool(scores.isnan().all()) else scores
 
 
-class Entailment:
+class EntailmentTask:
     """The task that the loop trains; `best` is a folder for the weights with the best validation accuracy."""
 
     def __init__(

@@ -51,7 +51,7 @@ SCALES = {
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationFile:
     """One model and seed: the path of its file and the content, or None where the file is missing."""
 
     path: str
@@ -78,7 +78,7 @@ class Number:
     reason: str
     values: tuple[float, ...]
     sample: bool
-    evaluations: tuple[Evaluation, ...] = field(repr=False)
+    evaluations: tuple[EvaluationFile, ...] = field(repr=False)
 
     @property
     def layout(self) -> Layout:
@@ -139,7 +139,7 @@ class Number:
 
 def load_numbers(frame: pd.DataFrame, folder: Path) -> list[Number]:
     """The numbers in the order of the paper with their evaluations; values of a wrong kind are an error."""
-    found: dict[str, Evaluation] = {}
+    found: dict[str, EvaluationFile] = {}
     numbers = []
     for table in LAYOUTS:
         for record in records(frame, table):
@@ -147,7 +147,7 @@ def load_numbers(frame: pd.DataFrame, folder: Path) -> list[Number]:
             for path in record["evidence"]:
                 if path not in found:
                     content = read_json(folder / path) if (folder / path).is_file() else None
-                    found[path] = Evaluation(path, content if isinstance(content, dict) else None)
+                    found[path] = EvaluationFile(path, content if isinstance(content, dict) else None)
             record |= {"values": tuple(record.get("values") or ()), "sample": bool(record.get("sample"))}
             record |= {"reason": record["reason"] or "no reason is recorded", "scale": str(record["scale"])}
             record["evaluations"] = tuple(found[path] for path in record["evidence"])

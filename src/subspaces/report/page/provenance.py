@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
-from subspaces.report.page.content import Evaluation, Number, Table, duration, fixed
+from subspaces.report.page.content import EvaluationFile, Number, Table, duration, fixed
 
 LONG = 12  # a list with more entries is shown as JSON
 _TIMES = {"train_seconds": "Training time", "evaluate_seconds": "Evaluation time"}
@@ -83,12 +83,12 @@ def commands(number: Number, directory: str) -> list[Command]:
     ]
 
 
-def run_title(evaluation: Evaluation) -> str:
+def run_title(evaluation: EvaluationFile) -> str:
     seed = (evaluation.content or {}).get("seed")
     return "Evaluation" if seed is None else f"Seed {seed}"
 
 
-def run_facts(evaluation: Evaluation) -> dict[str, Any]:
+def run_facts(evaluation: EvaluationFile) -> dict[str, Any]:
     """Times, machine, origin of the data and digests of one evaluation."""
     content = evaluation.content or {}
     shown: dict[str, Any] = {_TIMES.get(name, name): _seconds(value) for name, value in _timing(evaluation).items()}
@@ -111,7 +111,7 @@ def settings(number: Number) -> dict[str, Any] | None:
     return next((e.content.get("settings") for e in number.evaluations if e.content), None)
 
 
-def _timing(evaluation: Evaluation) -> dict[str, Any]:
+def _timing(evaluation: EvaluationFile) -> dict[str, Any]:
     timing = (evaluation.content or {}).get("timing")
     return timing if isinstance(timing, dict) else {}
 
@@ -132,7 +132,7 @@ def is_digest(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Curve:
+class TrainingCurve:
     """A training curve as the points of an SVG polyline in a box of 320 x 90."""
 
     points: str
@@ -145,19 +145,19 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Run:
+class RowRun:
     """One evaluation of a row with the columns that are read from it."""
 
     title: str
-    curves: Sequence[Curve]
+    curves: Sequence[TrainingCurve]
     settings: dict[str, Any] | None
     path: str
 
 
-def row_runs(table: Table, row: str) -> list[Run]:
+def row_runs(table: Table, row: str) -> list[RowRun]:
     """The evaluations behind a row, each once."""
     columns: dict[str, list[str]] = {}
-    found: dict[str, Evaluation] = {}
+    found: dict[str, EvaluationFile] = {}
     for number in filter(None, table.cells(row)):
         for evaluation in number.evaluations:
             found[evaluation.path] = evaluation
@@ -165,14 +165,14 @@ def row_runs(table: Table, row: str) -> list[Run]:
     return [_run(found[path], columns[path]) for path in found]
 
 
-def _run(evaluation: Evaluation, columns: Sequence[str]) -> Run:
+def _run(evaluation: EvaluationFile, columns: Sequence[str]) -> RowRun:
     content = evaluation.content or {}
     used = content.get("settings")
     title = f"{', '.join(columns)}: {run_title(evaluation).lower()}"
-    return Run(title, curves(content.get("history")), used if isinstance(used, dict) else None, evaluation.path)
+    return RowRun(title, curves(content.get("history")), used if isinstance(used, dict) else None, evaluation.path)
 
 
-def curves(history: Any) -> list[Curve]:
+def curves(history: Any) -> list[TrainingCurve]:
     """Every measured quantity of a history against the data seen."""
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
         return []
@@ -182,7 +182,7 @@ def curves(history: Any) -> list[Curve]:
     return [curve for name in measured if unit and (curve := _curve(history, unit, name))]
 
 
-def _curve(history: list[dict[str, Any]], unit: str, name: str) -> Curve | None:
+def _curve(history: list[dict[str, Any]], unit: str, name: str) -> TrainingCurve | None:
     points = [(entry.get(unit), entry.get(name)) for entry in history]
     points = [(x, y) for x, y in points if isinstance(x, int | float) and isinstance(y, int | float) and y == y]
     if len(points) < 2:
@@ -192,4 +192,4 @@ def _curve(history: list[dict[str, Any]], unit: str, name: str) -> Curve | None:
     shown = " ".join(f"{5 + 310 * (x - min(xs)) / wide:.1f},{85 - 80 * (y - min(ys)) / high:.1f}" for x, y in points)
     digits = 3 if max(abs(y) for y in ys) < 10 else 2
     ends = (f"{xs[0]:,.0f}", f"{xs[-1]:,.0f}", fixed(min(ys), digits), fixed(max(ys), digits))
-    return Curve(shown, name.replace("_", " "), unit, *ends)
+    return TrainingCurve(shown, name.replace("_", " "), unit, *ends)

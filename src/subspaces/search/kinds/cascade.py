@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from pydantic import Field
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from subspaces.algebra import half_vector
@@ -36,6 +35,7 @@ from subspaces.search.kinds.rows import (
 )
 from subspaces.search.storage import Store
 from subspaces.settings import Strict
+from subspaces.training.checkpoint import write_tensors
 
 _MAPS, _FIRST = "reduction.safetensors", "first.faiss"
 _UNIT, _DIGITS = "unit.f32", "coordinates.i8"
@@ -86,7 +86,7 @@ class Cascade:
         }
         if not self.keeps_vectors:
             tensors["step"] = best_step(_rest(reduction, sample)[0])
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / _MAPS)
+        write_tensors(folder / _MAPS, tensors)
         handles = [open(folder / name, "wb") for name in self.files[2:]]  # noqa: SIM115
         try:
             for _, block in store.blocks(_BLOCK):
