@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import shutil
+from collections.abc import Iterable, Iterator
 
 import pytest
 import yaml
 
-from tests.workflow.conftest import ROOT, Project, copy_project
+from tests.workflow.conftest import ROOT, Project, copy_project, make_tiny
 
 pytestmark = pytest.mark.workflow
 BLOCK = r"```\w*\n(.*?)```"
-SKIPPED = "left out of this test, which is about one new row"
+SECTIONS = (
+    "Add a geometry",
+    "Add a sentence encoder",
+    "Add a table of our own",
+    "Add a metric",
+    "Add a source",
+)
+SKIPPED = "left out of this test, which is about new rows"
 
 
 def section_of(heading: str) -> str:
@@ -51,97 +59,121 @@ def follow(project: Project, heading: str) -> set[str]:
     for rows in re.findall(rf"<!-- params -->\n{BLOCK}", section, re.DOTALL):
         params = merge(yaml.safe_load(read("params.yaml")), yaml.safe_load(rows))
         write("params.yaml", yaml.safe_dump(params, sort_keys=False))
-    for path in touched:
-        if path.endswith(".py"):
-            project.run("ruff", "check", path)
-            project.run("ruff", "format", "--check", path)
     return touched
 
 
-def run_commands(project: Project, heading: str) -> None:
-    """All commands of a section, behind one warm process."""
-    (commands,) = re.findall(rf"<!-- commands -->\n{BLOCK}", section_of(heading), re.DOTALL)
-    project.run("subspaces", "warm", "--", "bash", "-euc", commands)
+def commands_of(headings: Iterable[str]) -> tuple[list[str], list[str]]:
+    """(other commands, each once; all targets of Snakemake) of some sections."""
+    others, targets = [], []
+    for heading in headings:
+        for block in re.findall(rf"<!-- commands -->\n{BLOCK}", section_of(heading), re.DOTALL):
+            for line in block.strip().splitlines():
+                if line.startswith("snakemake"):
+                    targets += line.split(" -- ")[1].split()
+                else:
+                    others += [command for command in line.split(" && ") if command not in others]
+    return others, targets
 
 
 def skip_other_rows(project: Project) -> None:
-    """No row of reconstruction and link prediction is run but those that a test adds; subspaces stay for a figure's sake."""
-    link = yaml.safe_load((project.folder / "params.yaml").read_text())
-    reconstruction = {row: {"nouns": SKIPPED, "verbs": SKIPPED} for row in link["reconstruction"]["models"]}
+    """Of three tables only the rows that the examples add are run, and two more for the sake of figures and tables."""
+    params = yaml.safe_load((project.folder / "params.yaml").read_text())
+    reconstruction = {row: {"nouns": SKIPPED, "verbs": SKIPPED} for row in params["reconstruction"]["models"]}
     reconstruction["subspace-64"].pop("nouns")
-    rows = {
-        row: {f"at_{coverage}": SKIPPED for coverage in (0, 10, 25, 50)} for row in link["link_prediction"]["models"]
-    }
-    rows["cones-10"].pop("at_10")
+    link = {row: {f"at_{at}": SKIPPED for at in (0, 10, 25, 50)} for row in params["link_prediction"]["models"]}
+    link["cones-10"].pop("at_10")
+    snli = params["snli"]["scales"]["quick"]["not_run"] | {"minilm-mlp-diff": {"two": SKIPPED, "three": SKIPPED}}
     project.edit_params(
-        reconstruction__scales__quick__not_run=reconstruction, link_prediction__scales__quick__not_run=rows
+        reconstruction__scales__quick__not_run=reconstruction,
+        link_prediction__scales__quick__not_run=link,
+        snli__scales__quick__not_run=snli,
     )
 
 
-def trained(project: Project, *targets: str) -> set[str]:
-    """experiment/row of every training that Snakemake plans for some targets."""
-    planned = (Path(output).parts for output in project.planned(*targets))
-    return {"/".join(parts[1:3]) for parts in planned if parts[0] == "models"}
-
-
-def test_a_geometry_is_one_file_and_rows(project, tmp_path):
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory) -> Iterator[tuple[Project, dict[str, set[str]]]]:
+    """A copy of the project in which every section was carried out; and the files that each one touched."""
+    project = copy_project(tmp_path_factory.mktemp("contributing") / "project")
+    make_tiny(project)
     skip_other_rows(project)
-    touched = follow(project, "Add a geometry")
-    assert touched == {"src/subspaces/geometries/manhattan.py", "params.yaml", "src/subspaces/report/numbers.csv"}
-    run_commands(project, "Add a geometry")
+    touched = {heading: follow(project, heading) for heading in SECTIONS}
+    for path in sorted(set.union(*touched.values())):
+        if path.endswith(".py"):
+            project.run("ruff", "check", path)
+            project.run("ruff", "format", "--check", path)
+    others, targets = commands_of(SECTIONS)
+    for command in others:
+        project.run(*command.split())
+    project.run("subspaces", "warm", "--", "snakemake", "--cores", "2", "--", *targets)
+    yield project, touched
+    shutil.rmtree(project.folder)
+
+
+def rows_of(project: Project, table: str, label: str) -> list[str]:
+    text = (project.folder / f"results/tables/{table}.md").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line.startswith(f"| {label} |")]
+
+
+def test_a_geometry_is_one_file_and_rows(followed):
+    project, touched = followed
+    files = {"src/subspaces/geometries/manhattan.py", "params.yaml", "src/subspaces/report/numbers.csv"}
+    assert touched["Add a geometry"] == files
     for table in ("reconstruction", "link_prediction"):
-        text = (project.folder / f"results/tables/{table}.md").read_text(encoding="utf-8")
-        (row,) = [line for line in text.splitlines() if line.startswith("| Manhattan-10 |")]
+        (row,) = rows_of(project, table, "Manhattan-10")
         assert row.count(" ~ [") == 2, row
-    clone = copy_project(tmp_path / "clone", results=True)
-    follow(clone, "Add a geometry")
-    tables = ("results/tables/reconstruction.tex", "results/tables/link_prediction.tex", "results/report.html")
-    assert trained(clone, *tables) == {"reconstruction/manhattan-10", "link_prediction/manhattan-10"}
 
 
-def test_an_encoder_is_one_file_and_rows(project, tmp_path):
-    touched = follow(project, "Add a sentence encoder")
-    assert touched == {"src/subspaces/text/encoders/bilinear.py", "params.yaml", "src/subspaces/report/numbers.csv"}
-    skipped = dict.fromkeys(("two", "three"), SKIPPED)
-    content = yaml.safe_load((project.folder / "params.yaml").read_text())
-    not_run = content["snli"]["scales"]["quick"]["not_run"]
-    project.edit_params(snli__scales__quick__not_run=not_run | {"minilm-mlp-diff": skipped})
-    run_commands(project, "Add a sentence encoder")
-    text = (project.folder / "results/tables/snli.md").read_text(encoding="utf-8")
-    (row,) = [line for line in text.splitlines() if line.startswith("| minilm-bilinear |")]
+def test_an_encoder_is_one_file_and_rows(followed):
+    project, touched = followed
+    files = {"src/subspaces/text/encoders/bilinear.py", "params.yaml", "src/subspaces/report/numbers.csv"}
+    assert touched["Add a sentence encoder"] == files
+    (row,) = rows_of(project, "snli", "minilm-bilinear")
     assert row.count(" ~ [") == 2, row
-    clone = copy_project(tmp_path / "clone", results=True)
-    follow(clone, "Add a sentence encoder")
-    assert trained(clone, "results/tables/snli.tex", "results/report.html") == {"snli/minilm-bilinear"}
 
 
-def test_a_table_is_one_function(project):
-    assert follow(project, "Add a table of our own") == {"src/subspaces/report/own_tables.py"}
-    run_commands(project, "Add a table of our own")
+def test_a_table_is_one_function(followed):
+    project, touched = followed
+    assert touched["Add a table of our own"] == {"src/subspaces/report/own_tables.py"}
     table = (project.folder / "results/tables/bounds_cases.md").read_text(encoding="utf-8")
     assert "| Projector |" in table and "<!-- key:" in table
     assert (project.folder / "results/tables/bounds_cases.tex").exists()
     assert "table_bounds_cases:" in (project.folder / "dvc.yaml").read_text()
 
 
-def test_a_metric_is_one_function_and_one_row(project, tmp_path):
-    skip_other_rows(project)
-    touched = follow(project, "Add a metric")
-    assert touched == {"src/subspaces/experiments/metrics.py", "src/subspaces/report/own_tables.py"}
-    run_commands(project, "Add a metric")
+def test_a_metric_is_one_function_and_one_row(followed):
+    project, touched = followed
+    files = {"src/subspaces/experiments/metrics.py", "src/subspaces/report/own_tables.py"}
+    assert touched["Add a metric"] == files
     lines = (project.folder / "results/tables/link_prediction_extra.md").read_text(encoding="utf-8").splitlines()
     heads, cones = ([cell.strip() for cell in line.split("|")] for line in (lines[3], lines[5]))
+    assert cones[1] == "Cones-10"
     assert 0 <= float(cones[heads.index("accuracy (%)")]) <= 100
+
+
+@pytest.mark.parametrize(
+    ("heading", "concerned"),
+    [
+        ("Add a geometry", r"manhattan-10|/(reconstruction|link_prediction)\.json|link_prediction_\w+\.png"),
+        ("Add a sentence encoder", r"minilm-bilinear|/snli\.json|training_curves"),
+        ("Add a table of our own", r"bounds_cases"),
+        ("Add a metric", r"evaluations/link_prediction|/link_prediction\.json|link_prediction_\w+\.png|_extra"),
+    ],
+)
+def test_nothing_else_becomes_stale(tmp_path, heading, concerned):
+    """Beside the tables, the data frame and the page, which are made from all numbers."""
     clone = copy_project(tmp_path / "clone", results=True)
-    follow(clone, "Add a metric")
-    stale = clone.run("subspaces", "status").stdout.splitlines()
-    judged = {line for line in stale if line.startswith("results/evaluations/")}
-    assert judged and all(line.startswith("results/evaluations/link_prediction/") for line in judged)
+    before = set(clone.run("subspaces", "status").stdout.splitlines()[:-1])
+    follow(clone, heading)
+    after = set(clone.run("subspaces", "status").stdout.splitlines()[:-1])
+    shared = r"results/tables/|results/numbers\.csv|results/report\.html"
+    others = [output for output in after - before if not re.search(f"{concerned}|{shared}", output)]
+    assert others == []
+    assert any(re.search(concerned, output) for output in after - before)
 
 
-def test_a_source_is_one_row_and_its_files(project):
-    touched = follow(project, "Add a source")
-    assert touched == {"src/subspaces/sources/registry.py", "src/subspaces/sources/files.csv"}
+def test_a_source_is_one_row_and_its_files(followed):
+    project, touched = followed
+    assert touched["Add a source"] == {"src/subspaces/sources/registry.py", "src/subspaces/sources/files.csv"}
     refused = project.run("subspaces", "fetch", "colours", check=False)
     assert refused.returncode == 1 and "colours/colours.txt" in refused.stderr
     mirror = project.folder / "no-mirror/colours"
