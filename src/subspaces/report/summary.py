@@ -76,41 +76,47 @@ def _table(name: str, numbers: list[dict[str, Any]]) -> Table:
 def _cell(number: dict[str, Any] | None, column: Column) -> Text:
     if number is None:
         return Text("")
-    return Text(_pair(number, column, "—"), style=_STYLES[number["verdict"]], no_wrap=True)
+    return Text(_pair(number, column), style=_STYLES[number["verdict"]], no_wrap=True)
 
 
-def _pair(number: dict[str, Any], column: Column, absent: str, mark: str = "") -> str:
+def _pair(number: dict[str, Any], column: Column) -> str:
     """Ours, the paper's, verdict."""
-    ours = absent
+    ours = "—"
     if number["value"] is not None:
-        ours = f"{mark}{amount(number['value'], number['sd'], column.digits, ' ± ')}{mark}"
+        ours = amount(number["value"], number["sd"], column.digits, " ± ")
     return f"{ours} [{number['paper']:.{column.digits}f}] {number['verdict']}"
 
 
-# what the README shows: subspaces and their strongest rivals; the tables have every row
-_SHOWN = {
-    "reconstruction": ("euclidean-128", "subspace-64", "subspace-128"),
-    "link_prediction": ("cones-10", "umbral-10", "subspace-64", "subspace-128"),
-    "hyperlex": ("euclidean-5", "poincare-5", "gaussian-50", "subspace-128"),
-    "snli": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
-    "composition": ("minilm-mlp-diff", "minilm-subspace-64", "minilm-subspace-128"),
-}
+# what the README shows, at most eight numbers: subspaces and the strongest rival of a table; the tables have every row
+_HEADLINE = (
+    "reconstruction/subspace-64/nouns-map",
+    "reconstruction/euclidean-128/nouns-map",
+    "hyperlex/subspace-128/spearman",
+    "link_prediction/subspace-64/f1-10",
+    "link_prediction/umbral-10/f1-10",
+    "snli/minilm-subspace-128/accuracy-2way",
+    "snli/minilm-mlp-diff/accuracy-2way",
+    "composition/minilm-subspace-128/auc-negation",
+)
 
 
 def headline(folder: Path) -> str:
-    """The README's tables, ours beside the paper's."""
-    return "\n\n".join(_headline(folder, table, rows) for table, rows in _SHOWN.items())
-
-
-def _headline(folder: Path, table: str, rows: tuple[str, ...]) -> str:
-    layout = LAYOUTS[table]
-    cells = {(number["row"], number["column"]): number for number in _numbers(folder, table)}
-    head = [f"Table {layout.number}: {table.replace('_', ' ')}", *(column.title for column in layout.cells)]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for row in rows:
-        numbers = [(cells.get((row, column.id)), column) for column in layout.cells]
-        texts = [_pair(number, column, "not run", "**") if number else "" for number, column in numbers]
-        lines.append(f"| {plain(layout.rows[row])} | " + " | ".join(texts) + " |")
+    """The README's table: one number per line, ours beside the paper's, with verdict, scale and seeds."""
+    lines = ["| Table | Row | Column | Ours | Paper | Verdict | Scale | Seeds |", "|---" * 8 + "|"]
+    for identifier in _HEADLINE:
+        paper = registry.number(identifier)
+        layout = LAYOUTS[paper.table]
+        column = layout.column(paper.column)
+        number = next((entry for entry in _numbers(folder, paper.table) if entry["id"] == identifier), None)
+        if number is None or number["value"] is None:
+            ours, rest = "—", ["not run", "—", "—"]
+        else:
+            ours = f"**{amount(number['value'], number['sd'], column.digits, ' ± ')}**"
+            rest = [number["verdict"], number["scale"], str(number["seeds"])]
+        printed = amount(paper.value, paper.sd, column.digits, " ± ")
+        title = f"{layout.number}: {paper.table.replace('_', ' ')}"
+        cells = [title, plain(layout.rows[paper.row]), column.title, ours, printed, *rest]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

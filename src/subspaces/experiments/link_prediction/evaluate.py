@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from subspaces.errors import UserError
+from subspaces.experiments.metrics import JudgedEdges, link_prediction
 from subspaces.geometries.base import Geometry
 from subspaces.hierarchy.link_prediction import decision_scores, load_link_prediction
 from subspaces.hierarchy.splits import Split
@@ -28,7 +29,9 @@ def judge_split(geometry: Geometry, split: Split, decision: dict[str, Any] | Non
     _, reversed_scores = decision_scores(geometry, split.test, turned, **decision["tuned"])
     reverse = judge(positive, reversed_scores, decision["threshold"])
     metrics |= {f"{name}_reversed": value for name, value in reverse.items()}
-    return metrics | {"auprc_reversed": average_precision(positive, reversed_scores)}
+    metrics["auprc_reversed"] = average_precision(positive, reversed_scores)
+    judged = JudgedEdges(positive, negative, decision["threshold"], geometry, split)
+    return metrics | link_prediction.compute(judged)
 
 
 def evaluate_link_prediction(

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from subspaces.experiments import metrics
 from subspaces.experiments.data import SPLIT
 from subspaces.experiments.shared import wordnet_extent
 from subspaces.files import read_json
@@ -65,7 +66,7 @@ class LinkPredictionExperiment(Experiment):
         return self.project.artefact(
             EVALUATION.format(row=row, coverage=coverage, seed=seed),
             ["link_prediction.evaluate"],
-            {},
+            metrics.link_prediction.settings,
             [self.model(row, coverage, seed)],
             lambda artefact, machine: self._evaluate(artefact, machine, Job(row, coverage, seed)),
         )
@@ -112,7 +113,7 @@ class LinkPredictionExperiment(Experiment):
         from subspaces.pipeline.run import JobCheckpoints
 
         model = artefact.inputs[0]
-        metrics = evaluate_link_prediction(
+        measured = evaluate_link_prediction(
             model.path.parent,
             Path(f"{SPLIT.format(coverage=job.condition)}.npz"),
             artefact.path,
@@ -123,6 +124,6 @@ class LinkPredictionExperiment(Experiment):
         )["metrics"]
         JobCheckpoints(model).drop_finished()
         print(
-            f"{job.row} {job.condition} %: F1 {metrics['f1']:.2f} %  AUPRC {metrics['auprc']:.2f} %  "
-            f"F1 on reversed {metrics['f1_reversed']:.2f} %"
+            f"{job.row} {job.condition} %: F1 {measured['f1']:.2f} %  AUPRC {measured['auprc']:.2f} %  "
+            f"F1 on reversed {measured['f1_reversed']:.2f} %"
         )

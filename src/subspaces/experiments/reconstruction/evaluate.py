@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from subspaces.experiments.metrics import JudgedHierarchy, reconstruction
 from subspaces.files import atomic_file
 from subspaces.hierarchy.ranking import evaluate_generality, evaluate_ranking
 from subspaces.hierarchy.reconstruction import load_reconstruction
@@ -36,6 +37,7 @@ def evaluate_reconstruction(
     generality = geometry.generality().cpu()
     metrics |= evaluate_generality(generality.double().numpy(), graph)
     metrics["generality_mean"] = float(generality.mean())
+    metrics |= reconstruction.compute(JudgedHierarchy(geometry, graph))
     kept = ("model", "training", "subtree", "seed", "graph", "steps")
     return evaluation.write(out, key, extra, kept, metrics=metrics)
 

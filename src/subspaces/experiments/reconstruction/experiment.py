@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from subspaces.experiments import metrics
 from subspaces.experiments.data import HIERARCHY
 from subspaces.experiments.shared import wordnet_extent
 from subspaces.files import read_json
@@ -72,7 +73,7 @@ class ReconstructionExperiment(Experiment):
         return self.project.artefact(
             EVALUATION.format(row=row, pos=pos, seed=seed),
             ["reconstruction.evaluate"],
-            {},
+            metrics.reconstruction.settings,
             [self.model(row, pos, seed)],
             lambda artefact, machine: self._evaluate(artefact, machine, Job(row, pos, seed)),
         )
@@ -136,7 +137,7 @@ class ReconstructionExperiment(Experiment):
         model = artefact.inputs[0]
         progress = ConsoleProgress(f"evaluate {job.row} {job.condition} seed {job.seed}", "nodes")
         extra = {"row": job.row, "pos": job.condition, "seed": job.seed, "scale": self.params.scale}
-        metrics = evaluate_reconstruction(
+        measured = evaluate_reconstruction(
             model.path.parent,
             Path(f"{HIERARCHY.format(pos=job.condition)}.npz"),
             artefact.path,
@@ -147,7 +148,7 @@ class ReconstructionExperiment(Experiment):
             self.device(machine, self.settings.models[job.row].geometry == "subspace"),
         )["metrics"]
         JobCheckpoints(model).drop_finished()
-        progress.say(f"mAP {metrics['map']:.2f} %  MR {metrics['mr']:.3f}  ρ {metrics['rho']:.1f}")
+        progress.say(f"mAP {measured['map']:.2f} %  MR {measured['mr']:.3f}  ρ {measured['rho']:.1f}")
 
     def _list_ranks(self, artefact: Artefact, machine: Machine, pos: str) -> None:
         from subspaces.experiments.reconstruction.evaluate import write_ranks

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from subspaces.experiments.metrics import JudgedPairs, snli
 from subspaces.experiments.pairs import LABELS, load_pairs, subset
 from subspaces.experiments.shared import extent_of
 from subspaces.experiments.snli.fit import tokenise
@@ -111,7 +112,12 @@ def evaluate_entailment(
         key,
         extra,
         kept,
-        metrics={"accuracy": accuracy(logits, labels), "validation": settings["validation"], "test_pairs": len(pairs)},
+        metrics={
+            "accuracy": accuracy(logits, labels),
+            "validation": settings["validation"],
+            "test_pairs": len(pairs),
+            **snli.compute(JudgedPairs(logits, labels)),
+        },
         confusion=confusion.tolist(),
         inclusion=None if scores is None else inclusion_histogram(scores.double().numpy(), pairs.label),
         chains=chain_ranks(text_model),

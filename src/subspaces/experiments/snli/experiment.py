@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from subspaces.experiments import metrics
 from subspaces.experiments.data import SNLI
 from subspaces.files import read_json
 from subspaces.pipeline.artefact import Artefact, Machine
@@ -91,7 +92,7 @@ class SnliExperiment(Experiment):
         return self.project.artefact(
             EVALUATION.format(row=row, ways=ways, seed=seed),
             ["snli.evaluate"],
-            {},
+            metrics.snli.settings,
             [self.model(row, ways, seed)],
             lambda artefact, machine: self._evaluate(artefact, machine, Job(row, ways, seed)),
         )

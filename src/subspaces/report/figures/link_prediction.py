@@ -29,6 +29,7 @@ LOOKS = {
     "poincare-10": (COLOURS["black"], "X"),
     "euclidean-10": (GREY, "p"),
 }
+_OTHER = (GREY, "h")  # a geometry that the paper does not have
 _TICKS = (0, 20, 40, 60, 70, 80, 90, 95, 98, 100)
 _TIMES = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
 _SPREAD = 0.5  # of the room between two coverages, for eight geometries side by side
@@ -49,7 +50,7 @@ def draw_coverage(rows: list[dict[str, Any]], layout: Layout) -> Figure:
     figure, axes = plt.subplots(figsize=(PAGE, HEIGHT))
     shown: list[float] = []
     for row, shift in zip(order, _shifts(len(order)), strict=True):
-        colour, marker = LOOKS[row]
+        colour, marker = LOOKS.get(row, _OTHER)
         mine = sorted((one for one in rows if one["row"] == row), key=lambda one: columns.index(one["column"]))
         found = [(columns.index(one["column"]), one) for one in mine]
         place = np.array([at for at, _ in found]) + shift
@@ -94,7 +95,7 @@ def draw_time(evaluations: list[dict[str, Any]], labels: Mapping[str, str]) -> F
     sizes = dict(zip(coverages, np.linspace(3.4, 7.6, len(coverages)) if len(coverages) > 1 else [4.5], strict=True))
     times, values = [], []
     for row in order:
-        colour, marker = LOOKS[row]
+        colour, marker = LOOKS.get(row, _OTHER)
         seeds = {at: [one for one in evaluations if (one["row"], one["coverage"]) == (row, at)] for at in coverages}
         points = [
             (at, fmean(one["timing"]["train_seconds"] for one in some), fmean(one["metrics"]["f1"] for one in some))
@@ -136,12 +137,9 @@ def _known(found: set[str], labels: Mapping[str, str]) -> list[str]:
     """The rows in the order of the legend."""
     if not found:
         raise UserError("there is nothing to draw: build the numbers and evaluations of link prediction first.")
-    strange = sorted(found - labels.keys() | found - LOOKS.keys())
-    if strange:
-        raise UserError(
-            f"no label or no look for {', '.join(strange)}: add it to the layout of link_prediction and to LOOKS of its figures."
-        )
-    return [row for row in LOOKS if row in found]
+    if unknown := sorted(found - labels.keys()):
+        raise UserError(f"no label for {', '.join(unknown)}: add its numbers to numbers.csv.")
+    return [row for row in (*LOOKS, *sorted(found - LOOKS.keys())) if row in found]
 
 
 def _shifts(count: int) -> np.ndarray:
@@ -204,7 +202,7 @@ def _legend(axes: Axes, order: list[str], labels: Mapping[str, str], signs: list
     """Beside the axes, never on a point: the geometries (open and without a line if not run), a gap, what the signs mean."""
     lines = []
     for row in order:
-        colour, marker = LOOKS[row]
+        colour, marker = LOOKS.get(row, _OTHER)
         look = (
             {"linewidth": 0.9}
             if row in run
