@@ -24,12 +24,19 @@ def _distinct(seeds: list[int]) -> list[int]:
 
 Seeds = Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)]
 Colour = Annotated[str, Field(pattern=r"^#[0-9a-fA-F]{6}$", description="a colour such as #0072b2")]
+Engine = Literal["torch", "compiled"]
+Exclude = Literal["none", "known", "linked"]
 Positive = Annotated[float, Field(gt=0)]
 Reason = Annotated[str, Field(min_length=10)]
 
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True, allow_inf_nan=False)
+
+
+def optional(default: Any, description: str) -> Any:
+    """A field that came after the first results: left out of what is dumped where it has its default, so that their keys stay."""
+    return Field(default, description=description, exclude_if=lambda value: value == default)
 
 
 Settings = TypeVar("Settings", bound=Strict)

@@ -42,6 +42,7 @@ class Geometry(ABC):
     Settings: ClassVar[type[GeometrySettings]]
     RankingSettings: ClassVar[type[GeometrySettings] | None] = None  # where reconstruction knows more settings
     default_start: ClassVar[float] = 1e-4  # spread of the random start
+    losses: ClassVar[tuple[str, ...]] = ("margin", "softmax")  # of link prediction
     # settings of the decision score that validation chooses after training, with the values that are tried; the first is the default
     tuned: Mapping[str, tuple[float, ...]] = {}
     optimiser: Any  # with `step` for touched rows and `state`, as in `subspaces.training`
@@ -56,13 +57,13 @@ class Geometry(ABC):
         nodes: int,
         *,
         start: float | None = None,
-        optimiser: Optimiser = "sgd",
+        optimiser: Optimiser | None = None,
         ranking: bool = False,
         device: torch.device | str = "cpu",
     ):
-        """`start` and `optimiser` are settings of the training. `ranking`: trained by reconstruction, which has its own precision and
+        """`start` and `optimiser` are settings of the training (None: what suits the geometry). `ranking`: trained by reconstruction, which has its own precision and
         step sizes in some geometries."""
-        if optimiser not in ("sgd", "adam"):
+        if optimiser not in (None, "sgd", "adam"):
             raise UserError(f"unknown optimiser {optimiser!r}: use adam or sgd.")
         self.settings, self.nodes, self.dim, self.device = settings, nodes, settings.dim, torch.device(device)
         self.start = self.default_start if start is None else start
@@ -79,6 +80,10 @@ class Geometry(ABC):
     def state(self) -> dict[str, Tensor]:
         """Weights and the optimiser's memory."""
         return {**self.weights(), **self.optimiser.state()}
+
+    def space(self) -> Any:
+        """What compiled training works with, in the phase of the moment (`subspaces.geometries.compiled`); None: it is torch's."""
+        return None
 
     def begin_phase(self, phase: str) -> None:  # noqa: B027 - most geometries know one phase only
         """Some geometries are trained in two phases, "start" and then "main"; called when an epoch begins, also after a resume.
@@ -256,7 +261,7 @@ def make_geometry(
     device: torch.device | str = "cpu",
     *,
     start: float | None = None,
-    optimiser: Optimiser = "sgd",
+    optimiser: Optimiser | None = None,
     ranking: bool = False,
     **options: Any,
 ) -> Geometry:

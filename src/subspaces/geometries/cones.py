@@ -6,14 +6,16 @@ the geodesic to the child. Cones are learnt from points that a Poincaré embeddi
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
-from subspaces.geometries.poincare import ball_distance, ball_follow, ball_unit
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move
+from subspaces.geometries.poincare import Ball, ball_distance, ball_follow, ball_go, ball_unit, ball_unit_at, bounded
 from subspaces.settings import Positive
 from subspaces.training.riemannian import ConformalDescent
 
@@ -29,7 +31,7 @@ class ConesGeometry(VectorGeometry):
         dim: int = Field(ge=2)
         opening: Positive = Field(0.1, description="K, which sets the width of the cones")
 
-    def __init__(self, settings: Settings, nodes: int, *, optimiser="sgd", **training: Any):
+    def __init__(self, settings: Settings, nodes: int, *, optimiser=None, **training: Any):
         super().__init__(settings, nodes, optimiser=optimiser, **training)
         self.opening = settings.opening
         self.inner = 2 * self.opening / (1 + (1 + 4 * self.opening**2) ** 0.5) + _MARGIN
@@ -82,5 +84,66 @@ class ConesGeometry(VectorGeometry):
         """ψ − Ξ: also tells pairs apart that are all inside, where the energy is 0."""
         return -self.outside(child, parent)
 
+    def space(self) -> Ball | Cones:
+        return Ball(self.dim, 1.0) if self.phase == "start" else Cones(self.dim, self.opening, self.inner)
+
     def generality(self) -> Tensor:
         return -self.table.norm(dim=-1)
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+class Cones(NamedTuple):
+    dim: int
+    opening: float
+    inner: float
+
+
+@for_space(energy_and_gradient, Cones, exact=True)
+def _energy(space, child, parent, dchild, dparent):
+    U, V, inner = 0.0, 0.0, 0.0
+    for i in range(space.dim):
+        U += parent[i] * parent[i]
+        V += child[i] * child[i]
+        inner += parent[i] * child[i]
+    area = U * V - inner * inner
+    root = math.sqrt(max(area, 0.0) + 1e-30)
+    sine, cosine = (1 - U) * root, inner * (1 + U) - U * (1 + V)
+    norm = math.sqrt(max(U, 1e-30))
+    opening = space.opening * (1 - U) / norm
+    energy = math.atan2(sine, cosine) - math.asin(min(opening, 1 - 1e-6))
+    if energy < 0:
+        for i in range(space.dim):
+            dchild[i] = dparent[i] = 0.0
+        return 0.0
+    square = sine * sine + cosine * cosine
+    by_sine, by_cosine = cosine / square, -sine / square
+    by_root = by_sine * (1 - U) / root if area >= 0 else 0.0
+    by_U = by_root * V / 2 - by_sine * root + by_cosine * (inner - 1 - V)
+    by_V = by_root * U / 2 - by_cosine * U
+    by_inner = by_cosine * (1 + U) - by_root * inner
+    if opening <= 1 - 1e-6:
+        by_U += (space.opening / norm + opening / (2 * max(U, 1e-30))) / math.sqrt(1 - opening * opening)
+    for i in range(space.dim):
+        dparent[i] = 2 * by_U * parent[i] + by_inner * child[i]
+        dchild[i] = 2 * by_V * child[i] + by_inner * parent[i]
+    return energy
+
+
+@for_space(move, Cones)
+def _move(space, point, gradient, rate):
+    factor = bounded(rate, gradient, ball_unit_at(space.dim, point), 1.0)
+    for i in range(space.dim):
+        gradient[i] *= factor
+    ball_go(space.dim, point, gradient)
+    norm = 0.0
+    for i in range(space.dim):
+        norm += point[i] * point[i]
+    norm = math.sqrt(norm)
+    if norm <= 1e-15:
+        point[:] = 0.0
+        point[0] = space.inner
+    elif norm < space.inner:
+        for i in range(space.dim):
+            point[i] *= space.inner / norm

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move
 from subspaces.training.adam import LazyAdam
+from subspaces.training.riemannian import FlatDescent
 
 ALPHAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
@@ -30,7 +33,8 @@ class EuclideanGeometry(VectorGeometry):
             self.dtype = torch.float32  # enough to rank by, and tables of 128 dimensions take half the time
         super().__init__(settings, nodes, ranking=ranking, **training)
         self.score = getattr(settings, "score", "distance")
-        self.optimiser = LazyAdam(self.table)
+        sgd = training.get("optimiser") == "sgd"
+        self.optimiser = FlatDescent(self.table) if sgd else LazyAdam(self.table)
 
     def initialise(self, generator: Generator) -> None:
         self.table.copy_(self.blank().normal_(0.0, self.start, generator=generator))
@@ -50,7 +54,41 @@ class EuclideanGeometry(VectorGeometry):
         """The is-a score of Nickel & Kiela (2017, §4.3), u = child: a parent farther out than its child is held against the pair."""
         return self.directed(child, parent) * (1.0 + alpha * (parent.norm(dim=-1) - child.norm(dim=-1)))
 
+    def space(self) -> Points:
+        return Points(self.table.shape[1], self.score == "inner")
+
     def generality(self) -> Tensor:
         """By distance general nodes lie in the middle; by inner product they are the long ones, which score high with many."""
         norm = self.table.norm(dim=-1)
         return norm if self.score == "inner" else -norm
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+class Points(NamedTuple):
+    dim: int
+    inner: bool
+
+
+@for_space(energy_and_gradient, Points)
+def _energy(space, child, parent, dchild, dparent):
+    total = 0.0
+    if space.inner:
+        for i in range(space.dim):
+            total += child[i] * parent[i]
+            dchild[i], dparent[i] = -parent[i], -child[i]
+        return -total
+    for i in range(space.dim):
+        total += (child[i] - parent[i]) ** 2
+    distance = math.sqrt(total + 1e-12)
+    for i in range(space.dim):
+        dchild[i] = (child[i] - parent[i]) / distance
+        dparent[i] = -dchild[i]
+    return distance
+
+
+@for_space(move, Points)
+def _move(space, point, gradient, rate):
+    for i in range(space.dim):
+        point[i] -= rate * gradient[i]

@@ -7,7 +7,7 @@ variances.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -16,6 +16,7 @@ from torch.nn.functional import normalize
 
 from subspaces.errors import UserError
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move, tangent
 from subspaces.training.adam import LazyAdam
 
 BOUNDS = (1e-8, 10.0)  # of a variance
@@ -82,6 +83,64 @@ class GaussianGeometry(VectorGeometry):
         """−KL(child‖parent): also tells pairs apart below the threshold τ of the training."""
         return (self.dim - self._divergence(child, parent)) / 2
 
+    def space(self) -> Gaussians:
+        return Gaussians(self.dim, self.tau, *(math.log(bound) for bound in BOUNDS))
+
     def generality(self) -> Tensor:
         """Logarithm of the volume."""
         return self.table[:, self.dim :].sum(-1) / 2
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+class Gaussians(NamedTuple):
+    """The first `dim` columns are means, the others logarithms of variances, which stay within `low` and `high`."""
+
+    dim: int
+    tau: float
+    low: float
+    high: float
+
+
+@for_space(energy_and_gradient, Gaussians)
+def _energy(space, child, parent, dchild, dparent):
+    total = -space.tau
+    for i in range(space.dim):
+        j = i + space.dim
+        apart = child[i] - parent[i]
+        narrow, lost = math.exp(-parent[j]), parent[j] - child[j]
+        ratio = math.exp(-lost)
+        total += apart * apart * narrow + ratio + lost
+        dchild[i] = 2 * apart * narrow
+        dparent[i] = -dchild[i]
+        dchild[j] = ratio - 1
+        dparent[j] = 1 - ratio - apart * apart * narrow
+    if total < 0:
+        dchild[:] = 0.0
+        dparent[:] = 0.0
+        return 0.0
+    return total
+
+
+@for_space(tangent, Gaussians)
+def _tangent(space, point, gradient):
+    inner = 0.0
+    for i in range(space.dim):
+        inner += point[i] * gradient[i]
+    for i in range(space.dim):
+        gradient[i] -= inner * point[i]
+
+
+@for_space(move, Gaussians)
+def _move(space, point, gradient, rate):
+    norm = 0.0
+    for i in range(space.dim):
+        point[i] -= rate * gradient[i]
+        norm += point[i] * point[i]
+        j = i + space.dim
+        wide = point[j] - rate * gradient[j]
+        point[j] = space.low if wide < space.low else space.high if wide > space.high else wide  # NaN stays
+    norm = max(math.sqrt(norm), 1e-12)
+    for i in range(space.dim):
+        point[i] /= norm

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import geoopt
 import torch
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move
 from subspaces.geometries.euclidean import ALPHAS
 from subspaces.settings import Positive
 from subspaces.training.riemannian import RiemannianSGD
@@ -49,5 +51,55 @@ class LorentzGeometry(VectorGeometry):
         out, low = (x[..., 1:].norm(dim=-1) / (1 + x[..., 0]) for x in (parent, child))
         return self.directed(child, parent) * (1.0 + alpha * (out - low))
 
+    def space(self) -> Hyperboloid:
+        return Hyperboloid(self.dim, self.settings.max_step)
+
     def generality(self) -> Tensor:
         return -self.table[:, 0]
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+class Hyperboloid(NamedTuple):
+    """Points have a first column besides the `dim` others."""
+
+    dim: int
+    longest: float
+
+
+@for_space(energy_and_gradient, Hyperboloid)
+def _energy(space, child, parent, dchild, dparent):
+    squared = -((child[0] - parent[0]) ** 2)
+    for i in range(1, space.dim + 1):
+        squared += (child[i] - parent[i]) ** 2
+    x = max(squared / 2, 0.0)
+    root = math.sqrt(x * (x + 2) + 1e-15)
+    steep = 1 / root if squared >= 0 else 0.0
+    for i in range(space.dim + 1):
+        dchild[i] = steep * (child[i] - parent[i])
+    dchild[0] = -dchild[0]
+    for i in range(space.dim + 1):
+        dparent[i] = -dchild[i]
+    return math.log1p(x + root)
+
+
+@for_space(move, Hyperboloid)
+def _move(space, point, gradient, rate):
+    width = space.dim + 1
+    gradient[0] = -gradient[0]
+    inner = -point[0] * gradient[0]
+    for i in range(1, width):
+        inner += point[i] * gradient[i]
+    length = 0.0
+    for i in range(width):
+        gradient[i] = -rate * (gradient[i] + inner * point[i])
+        length += gradient[i] * gradient[i]
+    length = math.sqrt(max(length - 2 * gradient[0] * gradient[0], 1e-30))
+    reach = min(length, space.longest)
+    stay, go = math.cosh(reach), math.sinh(reach) / length
+    squared = 0.0
+    for i in range(1, width):
+        point[i] = stay * point[i] + go * gradient[i]
+        squared += point[i] * point[i]
+    point[0] = math.sqrt(1 + squared)

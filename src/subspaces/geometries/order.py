@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move
 from subspaces.training.adam import LazyAdam
+from subspaces.training.riemannian import FlatDescent
 
 
 class PositiveAdam(LazyAdam):
@@ -27,7 +29,10 @@ class OrderGeometry(VectorGeometry):
 
     def __init__(self, settings: GeometrySettings, nodes: int, **training: Any):
         super().__init__(settings, nodes, **training)
-        self.optimiser = PositiveAdam(self.table)
+        sgd = training.get("optimiser") == "sgd"
+        self.optimiser = (
+            FlatDescent(self.table, lambda points: points.clamp_min(0)) if sgd else PositiveAdam(self.table)
+        )
 
     def initialise(self, generator: Generator) -> None:
         self.table.copy_(self.blank().uniform_(0.0, self.start, generator=generator))
@@ -36,5 +41,34 @@ class OrderGeometry(VectorGeometry):
     def directed(self, child: Tensor, parent: Tensor) -> Tensor:
         return -(parent - child).clamp_min(0).square().sum(-1)
 
+    def space(self) -> Orthant:
+        return Orthant(self.dim)
+
     def generality(self) -> Tensor:
         return -self.table.sum(-1)
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+class Orthant(NamedTuple):
+    dim: int
+
+
+@for_space(energy_and_gradient, Orthant)
+def _energy(space, child, parent, dchild, dparent):
+    total = 0.0
+    for i in range(space.dim):
+        over = parent[i] - child[i]
+        over = 0.0 if over < 0 else over  # NaN stays
+        total += over * over
+        dparent[i] = 2 * over
+        dchild[i] = -2 * over
+    return total
+
+
+@for_space(move, Orthant)
+def _move(space, point, gradient, rate):
+    for i in range(space.dim):
+        moved = point[i] - rate * gradient[i]
+        point[i] = 0.0 if moved < 0 else moved  # NaN stays

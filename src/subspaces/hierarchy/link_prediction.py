@@ -20,10 +20,22 @@ from torch import Generator, Tensor
 from subspaces.errors import UserError
 from subspaces.files import atomic_file
 from subspaces.geometries.base import Geometry, GeometrySettings, build_geometry, geometry_settings
+from subspaces.hierarchy.descent import (
+    EXCLUDE,
+    LOSSES,
+    START,
+    Loss,
+    Negatives,
+    chunk_of,
+    require_space,
+    sorted_lists,
+    train_chunk,
+    uses_compiler,
+)
 from subspaces.hierarchy.negatives import Known, make_negatives
 from subspaces.hierarchy.splits import Split
 from subspaces.hierarchy.thresholds import average_precision, best_threshold, judge
-from subspaces.settings import OneOf, Positive, Strict
+from subspaces.settings import Engine, Exclude, OneOf, Positive, Strict, optional
 from subspaces.training.best import BestWeights
 from subspaces.training.loop import Outcome
 from subspaces.training.record import read_settings, read_weights
@@ -56,7 +68,7 @@ class LinkTraining(Strict):
     margin: float = Field(
         ge=0, description="softmax: taken from the edge's score; shadow: how far outside a corrupted edge should be"
     )
-    optimiser: Literal["sgd", "adam"] = Field(description="Riemannian, for hyperbolic rows; the others have Adam")
+    optimiser: Literal["sgd", "adam"] = Field(description="Riemannian for hyperbolic rows; gaussian always has Adam")
     lr: Positive
     lr_final: float = Field(ge=0, le=1, description="the rate falls in a line to this share of lr")
     burn_in: int = Field(ge=0, description="epochs at the rate × burn_in_factor before the rest")
@@ -65,6 +77,18 @@ class LinkTraining(Strict):
     start_epochs: int = Field(ge=0, description="entailment cones: epochs of Poincaré training before their own")
     start_lr: Positive = Field(description="rate of these epochs")
     validate_every: int = Field(ge=1, description="epochs between two looks at validation; the best epoch is kept")
+    engine: Engine = optional(
+        "torch", "compiled: one edge or small batch after the other, for geometries of few numbers"
+    )
+    exclude: Exclude | None = optional(
+        None,
+        "per-edge sampling, which corrupted edges are not used: known (training edges), linked (also these reversed) or none; "
+        "null: known, and none where sampling is weighted",
+    )
+
+    def edges_per_step(self, edges: int) -> int:
+        """Training edges of one step of the loop."""
+        return min(chunk_of(self.batch) if uses_compiler(self.engine) else self.batch, edges)
 
 
 class LinkJob(Strict):
@@ -123,19 +147,33 @@ class LinkPredictionTask:
                 f"start_epochs ({settings.start_epochs}) must be less than epochs ({settings.epochs}), which counts both phases: "
                 "raise epochs in params.yaml."
             )
-        self.batch = min(settings.batch, len(self.edges))
+        self.batch = settings.edges_per_step(len(self.edges))
         self.steps_per_epoch = -(-len(self.edges) // self.batch)
         self.total = self.steps_per_epoch * settings.epochs
         if settings.loss == "shadow" and settings.corrupt != "both":
             raise UserError(
                 "the shadow loss contrasts with other children and with other parents: use `corrupt: both`."
             )
-        known = Known(len(split.names), split.train)
-        self.sampler = make_negatives(
-            known, split.train, settings.sampling, settings.negatives, settings.pool, settings.corrupt
-        )
+        if settings.loss not in geometry.losses:
+            raise UserError(
+                f"geometry {geometry.name} has no {settings.loss} loss: choose {' or '.join(geometry.losses)} in params.yaml."
+            )
+        self.prepare()
         self.best = BestWeights(best, settings.epochs, geometry.weights)
         self.curve = self.best.curve  # average precision on validation after each epoch
+
+    def prepare(self) -> None:
+        """What draws negatives."""
+        known, settings = Known(len(self.split.names), self.split.train), self.settings
+        self.sampler = make_negatives(
+            known,
+            self.split.train,
+            settings.sampling,
+            settings.negatives,
+            settings.pool,
+            settings.corrupt,
+            settings.exclude,
+        )
 
     def state(self) -> dict[str, Tensor]:
         return {**self.geometry.state(), "validation": self.curve}
@@ -170,10 +208,13 @@ class LinkPredictionTask:
         return margin_loss(scores, counts, settings.gamma_positive, settings.gamma_negative, settings.weigh_as)
 
     def step(self, epoch: int, step: int, generator: Generator) -> dict[str, float]:
-        phase = self.phase(epoch)
         if step == 0 and epoch == self.settings.start_epochs:
             self.geometry.enter_main()
         edges = self.edges[self.order[step * self.batch : (step + 1) * self.batch]]
+        return {"loss": self.descend(edges, self.phase(epoch), self.learning_rate(epoch, step), generator)}
+
+    def descend(self, edges: Tensor, phase: str, rate: float, generator: Generator) -> float:
+        """Learn from some edges; returns their mean loss before the weights moved."""
         batch = self.sampler.draw(edges[:, 0], edges[:, 1], generator).to(self.geometry.device)
         opened = self.geometry.open(batch.rows)
         scores = self.geometry.pair_scores(opened, batch.children.flatten(), batch.parents.flatten())
@@ -181,8 +222,8 @@ class LinkPredictionTask:
         with torch.enable_grad():
             loss = self.loss(leaf, batch.counts, phase)
             (upstream,) = torch.autograd.grad(loss, leaf)
-        self.geometry.update_pairs(opened, upstream.flatten(), self.learning_rate(epoch, step))
-        return {"loss": float(loss.detach())}
+        self.geometry.update_pairs(opened, upstream.flatten(), rate)
+        return float(loss.detach())
 
     # --- validation -------------------------------------------------------------------------------------------------------
 
@@ -198,6 +239,42 @@ class LinkPredictionTask:
     def take_best(self) -> int:
         """Load the best weights; returns the epoch (1-based) that they are from."""
         return self.settings.epochs if self.best.folder is None else self.best.take() + 1
+
+
+class CompiledLinkTask(LinkPredictionTask):
+    """The same task by compiled descent (`subspaces.hierarchy.descent`): a step is a chunk of edges, one batch after the other."""
+
+    def prepare(self) -> None:
+        settings = self.settings
+        require_space(self.geometry)
+        if settings.sampling not in ("per-edge", "related"):
+            raise UserError(
+                f"compiled training draws negatives for every edge, not {settings.sampling}: use `sampling: per-edge` or `engine: torch`."
+            )
+        if settings.corrupt == "both" and settings.negatives < 2:
+            raise UserError("negatives must be at least 2: one with another child, one with another parent.")
+        nodes, train, related = len(self.split.names), self.split.train, settings.sampling == "related"
+        self.known = sorted_lists(nodes, train, siblings=related)
+        below = {"both": settings.negatives // 2, "child": settings.negatives, "parent": 0}[settings.corrupt]
+        exclude = EXCLUDE[settings.exclude or "known"]
+        self.draw = Negatives(nodes, below, settings.negatives - below, exclude, related, nodes / len(train))
+        self.main = Loss(
+            LOSSES.index(settings.loss),
+            settings.gamma_positive,
+            settings.gamma_negative,
+            settings.weigh_as,
+            settings.margin,
+        )
+
+    def descend(self, edges: Tensor, phase: str, rate: float, generator: Generator) -> float:
+        loss = self.main if phase == "main" else START
+        total, _ = train_chunk(self.geometry, loss, self.draw, self.known, edges, self.settings.batch, rate, generator)
+        return total / len(edges)
+
+
+def make_task(split: Split, geometry: Geometry, settings: LinkTraining, best: Path | None = None) -> LinkPredictionTask:
+    kind = CompiledLinkTask if uses_compiler(settings.engine) else LinkPredictionTask
+    return kind(split, geometry, settings, best)
 
 
 def decision_scores(
@@ -239,7 +316,7 @@ def fit_link_prediction(job: LinkJob, split: Split, run: Run) -> dict[str, Any]:
     run.begin()
     geometry = geometry_of(job, len(split.names), run.device)
     best = run.best if len(split.valid) else None
-    task = LinkPredictionTask(split, geometry, job.training, best)
+    task = make_task(split, geometry, job.training, best)
     outcome = run.train(task, job.training.epochs)
     task.validate(job.training.epochs - 1)
     chosen = task.take_best()

@@ -74,10 +74,18 @@ class PerEdgeNegatives:
     a parent in training)^0.75, and nothing is left out.
     """
 
-    def __init__(self, known: Known, edges: np.ndarray, negatives: int, weighted: bool, corrupt: str = "both"):
+    def __init__(
+        self,
+        known: Known,
+        edges: np.ndarray,
+        negatives: int,
+        weighted: bool,
+        corrupt: str = "both",
+        exclude: str | None = None,
+    ):
         if corrupt == "both" and negatives < 2:
             raise UserError("negatives must be at least 2: one with another child, one with another parent.")
-        self.known, self.negatives = known, negatives
+        self.known, self.negatives, self.exclude = known, negatives, exclude or ("none" if weighted else "known")
         self.below = {"both": negatives // 2, "child": negatives, "parent": 0}[corrupt]  # so many have another child
         self.popular = Popular(known.nodes, edges) if weighted else None
 
@@ -88,12 +96,12 @@ class PerEdgeNegatives:
             popular.draw(shape, generator) if popular else torch.randint(self.known.nodes, shape, generator=generator)
         )
         drawn = drawn.split([self.below, self.negatives - self.below], dim=1)
-        if popular:
-            counts = torch.ones(shape, dtype=torch.bool)
-        else:
-            counts = ~torch.cat(
-                [self.known(drawn[0], parents[:, None]), self.known(children[:, None], drawn[1])], dim=1
-            )
+        counts = torch.ones(shape, dtype=torch.bool)
+        if self.exclude != "none":
+            below, above = (drawn[0], parents[:, None]), (children[:, None], drawn[1])
+            counts = ~torch.cat([self.known(*below), self.known(*above)], dim=1)
+            if self.exclude == "linked":
+                counts &= ~torch.cat([self.known(*below[::-1]), self.known(*above[::-1])], dim=1)
         rows, places = torch.unique(
             torch.cat([children[:, None], parents[:, None], *drawn], dim=1), return_inverse=True
         )
@@ -169,12 +177,22 @@ class SharedNegatives:
 
 
 def make_negatives(
-    known: Known, edges: np.ndarray, sampling: str, negatives: int, pool: int, corrupt: str = "both"
+    known: Known,
+    edges: np.ndarray,
+    sampling: str,
+    negatives: int,
+    pool: int,
+    corrupt: str = "both",
+    exclude: str | None = None,
 ) -> PerEdgeNegatives | SharedNegatives | Related:
     if corrupt not in SIDES:
         raise UserError(f"unknown side {corrupt!r} to corrupt: use {', '.join(SIDES)}.")
     if sampling in ("per-edge", "weighted"):
-        return PerEdgeNegatives(known, edges, negatives, sampling == "weighted", corrupt)
+        return PerEdgeNegatives(known, edges, negatives, sampling == "weighted", corrupt, exclude)
+    if exclude is not None:
+        raise UserError(
+            f"`exclude` is for negatives of single edges: sampling is {sampling}, not per-edge or weighted."
+        )
     if sampling in ("shared", "shared-weighted"):
         return SharedNegatives(
             known, pool, Popular(known.nodes, edges) if sampling == "shared-weighted" else None, corrupt

@@ -13,9 +13,19 @@ from torch import Generator, Tensor
 from subspaces.errors import UserError
 from subspaces.files import atomic_file
 from subspaces.geometries.base import Geometry, GeometrySettings, build_geometry, geometry_settings
+from subspaces.hierarchy.descent import (
+    EXCLUDE,
+    START,
+    Negatives,
+    chunk_of,
+    require_space,
+    sorted_lists,
+    train_chunk,
+    uses_compiler,
+)
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.sampling import Batch, Links, make_sampler
-from subspaces.settings import OneOf, Positive, Strict
+from subspaces.settings import Engine, OneOf, Positive, Strict, optional
 from subspaces.training.record import read_settings, read_weights
 from subspaces.training.run import Run
 
@@ -46,6 +56,17 @@ class ReconstructionTraining(Strict):
         ge=0, description="subspaces: weight of the mean trace in the loss; 0 is the paper's loss"
     )
     trace_pull_from: float = Field(ge=0, le=1, description="share of the training after which the pull begins")
+    engine: Engine = optional(
+        "torch", "compiled: one edge or small batch after the other, for geometries of few numbers"
+    )
+    exclude: Literal["known", "linked"] = optional(
+        "linked",
+        "per-edge sampling: a negative of a node is none of its ancestors (known; Nickel & Kiela) and none of its descendants (linked)",
+    )
+
+    def edges_per_step(self, edges: int) -> int:
+        """Closure edges of one step of the loop."""
+        return min(chunk_of(self.batch) if uses_compiler(self.engine) else self.batch, edges)
 
 
 class ReconstructionJob(Strict):
@@ -92,10 +113,17 @@ class ReconstructionTask:
     def __init__(self, graph: Taxonomy, geometry: Geometry, settings: ReconstructionTraining):
         self.geometry, self.settings = geometry, settings
         self.edges = torch.from_numpy(graph.closure)
-        self.batch = min(settings.batch, len(self.edges))
+        self.batch = settings.edges_per_step(len(self.edges))
         self.steps_per_epoch = -(-len(self.edges) // self.batch)
         self.total = self.steps_per_epoch * settings.epochs
-        links = Links(graph)
+        self.prepare(graph)
+
+    def prepare(self, graph: Taxonomy) -> None:
+        """What draws negatives."""
+        settings = self.settings
+        if settings.sampling != "per-edge" and settings.exclude != "linked":
+            raise UserError("`exclude: known` is for negatives of single edges: use `sampling: per-edge`.")
+        links = Links(graph, settings.exclude == "linked")
         self.sampler = make_sampler(links, settings.sampling, settings.negatives, settings.pool, settings.in_batch)
 
     def state(self) -> dict[str, Tensor]:
@@ -133,6 +161,34 @@ class ReconstructionTask:
         return {"loss": float(loss), "first": float(first)}
 
 
+class CompiledReconstructionTask(ReconstructionTask):
+    """The same task by compiled descent (`subspaces.hierarchy.descent`): a step is a chunk of edges, one batch after the other."""
+
+    def prepare(self, graph: Taxonomy) -> None:
+        settings = self.settings
+        require_space(self.geometry)
+        if settings.sampling != "per-edge":
+            raise UserError(
+                f"compiled training draws negatives for every edge, not {settings.sampling}: use `sampling: per-edge` or `engine: torch`."
+            )
+        self.known = sorted_lists(graph.nodes, graph.closure)
+        self.draw = Negatives(graph.nodes, 0, settings.negatives, EXCLUDE[settings.exclude], False, 0.0)
+
+    def step(self, epoch: int, step: int, generator: Generator) -> dict[str, float]:
+        edges = self.edges[self.order[step * self.batch : (step + 1) * self.batch]]
+        rate = self.learning_rate(epoch, step)
+        total, first = train_chunk(
+            self.geometry, START, self.draw, self.known, edges, self.settings.batch, rate, generator
+        )
+        return {"loss": total / len(edges), "first": first / len(edges)}
+
+
+def make_task(graph: Taxonomy, geometry: Geometry, settings: ReconstructionTraining) -> ReconstructionTask:
+    return (CompiledReconstructionTask if uses_compiler(settings.engine) else ReconstructionTask)(
+        graph, geometry, settings
+    )
+
+
 # --- a model and its folder -----------------------------------------------------------------------------------------------
 
 
@@ -152,7 +208,7 @@ def fit_reconstruction(job: ReconstructionJob, graph: Taxonomy, run: Run) -> dic
         raise UserError("no node of this hierarchy has an ancestor: there is nothing to learn.")
     run.begin()
     geometry = geometry_of(job, graph.nodes, run.device)
-    task = ReconstructionTask(graph, geometry, job.training)
+    task = make_task(graph, geometry, job.training)
     outcome = run.train(task, job.training.epochs)
     sha256 = run.write_weights(geometry.weights())
     with atomic_file(run.out / "history.csv", "w") as handle:

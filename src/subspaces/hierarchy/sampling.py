@@ -1,6 +1,7 @@
 """Negatives for contrastive training (paper App. C.1): shared negatives and in-batch candidates.
 
-Whatever the sampler, a negative of u is never u nor anything linked to u in the closure, in either direction.
+A negative of u is never u nor anything linked to u in the closure, in either direction; fresh negatives of an edge may be descendants
+where `exclude: known` says so.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class Batch:
 
 
 class Links:
-    """Answers "are u and v linked in the closure?" for many pairs at once."""
+    """Answers "are u and v linked in the closure?" for many pairs at once; not `both`: only "is v an ancestor of u?"."""
 
-    def __init__(self, graph: Taxonomy):
+    def __init__(self, graph: Taxonomy, both: bool = True):
         self.nodes = graph.nodes
         pairs = graph.closure
-        keys = np.concatenate([pairs[:, 0] * self.nodes + pairs[:, 1], pairs[:, 1] * self.nodes + pairs[:, 0]])
-        self.keys = torch.from_numpy(np.unique(keys))
+        keys = [pairs[:, 0] * self.nodes + pairs[:, 1], pairs[:, 1] * self.nodes + pairs[:, 0]]
+        self.keys = torch.from_numpy(np.unique(np.concatenate(keys if both else keys[:1])))
         self.offsets = torch.from_numpy(graph.offsets)
         self.ancestors = torch.from_numpy(graph.ancestors.astype(np.int64))
         self._place = torch.full((self.nodes,), -1, dtype=torch.int64)

@@ -22,7 +22,7 @@ class ConformalDescent:
         weights: Tensor,
         unit: Callable[[Tensor], Tensor],
         move: Callable[[Tensor, Tensor], Tensor],
-        optimiser: str,
+        optimiser: str | None,
         betas: tuple[float, float] = (0.9, 0.999),
         longest: float | None = 1.0,
     ):
@@ -61,6 +61,13 @@ class ConformalDescent:
         self.square.index_copy_(0, rows, square)
         scale = (1 - beta2 ** int(self.count)) ** 0.5 / (1 - beta1 ** int(self.count))
         return mean.div_(square.sqrt_().add_(1e-12)).mul_(scale)
+
+
+class FlatDescent(ConformalDescent):
+    """Plain SGD in R^d, and then `back` to where points may be."""
+
+    def __init__(self, weights: Tensor, back: Callable[[Tensor], Tensor] = lambda points: points):
+        super().__init__(weights, torch.ones_like, lambda points, step: back(points + step), "sgd", longest=None)
 
 
 class RiemannianSGD:

@@ -104,7 +104,7 @@ class HyperlexExperiment(Experiment):
         job, path = self.gaussian_job, HIERARCHY.format(pos="nouns")
         data = read_json(f"{path}.json")
         split = closure_split(graph_of(job.subtree, Path(f"{path}.npz"), data["sample"]))
-        progress = ConsoleProgress(f"{GAUSSIAN} seed {seed}", "edges", min(job.training.batch, len(split.train)))
+        progress = ConsoleProgress(f"{GAUSSIAN} seed {seed}", "edges", job.training.edges_per_step(len(split.train)))
         record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source")}}
         run = open_run(artefact, self.params.checkpoint, progress, seed, machine.threads, record)
         if run is not None:

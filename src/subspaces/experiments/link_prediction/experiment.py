@@ -96,7 +96,7 @@ class LinkPredictionExperiment(Experiment):
             SPLIT.format(coverage=job.condition),
         )
         data, split = read_json(f"{path}.json"), Split.load(Path(f"{path}.npz"))
-        edges = min(asked.training.batch, len(split.train))
+        edges = asked.training.edges_per_step(len(split.train))
         progress = ConsoleProgress(f"{job.row} {job.condition} % seed {job.seed}", "edges", edges)
         record = {"data": {name: data[name] for name in ("sample", "origin", "sha256", "source", "train_origin")}}
         device = self.device(machine, asked.model.geometry == "subspace")

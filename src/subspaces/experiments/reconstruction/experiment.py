@@ -119,7 +119,7 @@ class ReconstructionExperiment(Experiment):
         path = HIERARCHY.format(pos=job.condition)
         data = read_json(f"{path}.json")
         graph = graph_of(asked.subtree, Path(f"{path}.npz"), data["sample"])
-        edges = min(asked.training.batch, len(graph.ancestors))
+        edges = asked.training.edges_per_step(len(graph.ancestors))
         progress = ConsoleProgress(f"{job.row} {job.condition} seed {job.seed}", "edges", edges)
         names = ("sample", "origin", "sha256", "source", "instance_hypernyms")
         record = {"data": {name: data[name] for name in names}}
