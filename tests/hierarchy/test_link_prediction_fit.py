@@ -17,9 +17,15 @@ import pytest
 import torch
 
 from subspaces.errors import UserError
-from subspaces.experiments.link_prediction.evaluate import evaluate_link_prediction, judge_split, load_link_prediction
+from subspaces.experiments.link_prediction.evaluate import (
+    evaluate_link_prediction,
+    judge_split,
+    load_link_prediction,
+    outside_parents,
+)
 from subspaces.files import read_json, sha256_file, write_json
 from subspaces.hierarchy import link_prediction
+from subspaces.hierarchy.graph import build_hierarchy
 from subspaces.hierarchy.link_prediction import (
     LinkJob,
     LinkPredictionTask,
@@ -194,7 +200,10 @@ def test_against_edges_turned_round_by_hand() -> None:
     blocks[:, :5, 0] = blocks[:, 5:, 1] = np.arange(5, 10)
     for child, parent in ((5, 1), (0, 7), (9, 4)):
         scores[child, parent] = 0.7
-    split = dataclasses.replace(SPLIT, names=[str(node) for node in range(12)], test=test, test_negatives=blocks)
+    scores[[0, 1, 2, 10, 11], 4] = 0.7  # with (9, 4) all that is outside node 4
+    train = np.array([[0, 1], [0, 2], [3, 4], [5, 1], [5, 4], [6, 4], [7, 4], [8, 6]])
+    names = [str(node) for node in range(12)]
+    split = dataclasses.replace(SPLIT, names=names, train=train, test=test, test_negatives=blocks)
     found = judge_split(Matrix(12, scores), split, {"threshold": 0.5, "tuned": {}})
     # (0, 7) is in two blocks, those of (0, 1) and of (0, 2): four negatives reach 0.5
     assert found["precision"] == pytest.approx(100 * 2 / 6) and found["recall"] == pytest.approx(100 * 2 / 3)
@@ -205,8 +214,22 @@ def test_against_edges_turned_round_by_hand() -> None:
     )
     assert found["f1_reversed"] == pytest.approx(100 * 2 * 2 / (4 + 3))
     assert found["auprc_reversed"] == pytest.approx(100 / 3 * (1 + 2 / 4 + 3 / 5))
+    assert found["precision_by_parent"] == pytest.approx(100 * 2 / (2 + 10))
+    assert found["f1_by_parent"] == pytest.approx(100 * 2 * 2 / (2 + 10 + 3))
     shifted = judge_split(Matrix(12, scores), split, {"threshold": 1.5, "tuned": {"shift": 1.0}})
     assert shifted == pytest.approx(found)  # the frozen setting is used, on both
+
+
+def test_nodes_outside_a_parent_are_never_below_it() -> None:
+    split = draw_split(binary_tree(6), 50)
+    pairs = outside_parents(split)
+    closure = {tuple(pair) for pair in build_hierarchy(split.names, split.train).closure.tolist()}
+    assert {tuple(edge) for edge in split.test.tolist()} <= closure  # train has all basic edges
+    assert not closure & {tuple(pair) for pair in pairs.tolist()} and (pairs[:, 0] != pairs[:, 1]).all()
+    parents, counts = np.unique(pairs[:, 1], return_counts=True)
+    wanted, edges = np.unique(split.test[:, 1], return_counts=True)
+    assert parents.tolist() == wanted.tolist() and counts.tolist() == (10 * edges).tolist()
+    assert np.array_equal(pairs, outside_parents(split))
 
 
 def test_an_empty_test_set_is_explained() -> None:

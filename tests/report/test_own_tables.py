@@ -46,6 +46,14 @@ def test_a_row_that_was_not_run_at_one_coverage_has_a_dash_there():
     assert [row[1] for row in table.rows] == ["20.0 / —", "— / 40.0"]
 
 
+def test_f1_by_parent_is_shown_where_an_evaluation_has_it():
+    old, new = link("cones-10", 0, 20.0), link("cones-10", 10, 40.0)
+    assert "F1 by parent (%)" not in link_prediction_extra([old]).heads
+    new["metrics"]["f1_by_parent"] = 61.04
+    table = link_prediction_extra([old, new])
+    assert table.rows[0][1 + table.heads.index("F1 by parent (%)")] == "— / 61.0" and "outside the parent" in table.note
+
+
 def test_retrieval_shows_recall_and_the_time_against_poincare():
     recall = {"plain": 0.95, "conjunction": 0.99, "negation": 0.98}
     rows = {"reduced": timed(1.5, recall), "poincare-10": timed(0.5), "half": timed(1.0), "full": timed(2.0)}

@@ -24,6 +24,10 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder to make.", show_default=False)],
+    geometry: Annotated[
+        str,
+        typer.Option(help="subspace; or poincare or order, to be judged on the same pairs and compared, nothing more."),
+    ] = "subspace",
     dim: Annotated[int, typer.Option(help="Dimension d of the space.")] = 64,
     lam: Annotated[float, typer.Option("--lambda", help="λ of the soft projector.")] = 0.2,
     epochs: Annotated[str, typer.Option(help="Passes over the nodes, or auto.")] = "auto",
@@ -61,6 +65,7 @@ def fit(
             edges,
             out,
             parent_first=parent_first,
+            geometry=geometry,
             dim=dim,
             lam=lam,
             epochs=passes,
@@ -79,7 +84,10 @@ def fit(
     if not worked:
         typer.echo(f"nothing to do: {out} is a finished fit of these edges and settings")
     seconds = read_json(out / "timing.json")["seconds"]
-    typer.echo(_summary(record, seconds) + f"\nin {out}; next: subspaces hierarchy query {out} NAME")
+    after = (
+        f"next: subspaces hierarchy query {out} NAME" if geometry == "subspace" else "a baseline, for comparison only"
+    )
+    typer.echo(_summary(record, seconds) + f"\nin {out}; {after}")
 
 
 def _summary(record: dict[str, Any], seconds: float) -> str:
@@ -102,8 +110,8 @@ def _summary(record: dict[str, Any], seconds: float) -> str:
         for node in quality["general"][:5]
     ]
     lines.append(
-        f"rank: Spearman with the number of descendants {quality['rho_descendants']:.1f} %; "
-        f"the ancestor has the larger rank in {quality['ancestor_larger']:.2f} % of the closure"
+        f"generality: Spearman with the number of descendants {quality['rho_descendants']:.1f} %; "
+        f"the ancestor is the more general node in {quality['ancestor_larger']:.2f} % of the closure"
     )
     return "\n".join(lines)
 

@@ -52,7 +52,9 @@ def write_features(weights: Path, lam: float, out: Path) -> str:
 
 
 class Features:
-    """The features of all nodes, mapped from their file, with the two products that everything here needs."""
+    """The features of all nodes, mapped from their file, with the products that everything here needs."""
+
+    bounded = True
 
     def __init__(self, path: Path):
         with safe_open(path, framework="pt") as content:
@@ -68,6 +70,10 @@ class Features:
         parts = zip(child.split(_NODES), parent.split(_NODES), strict=True)
         shared = [(self.half[one].double() * self.half[other].double()).sum(-1) for one, other in parts]
         return torch.cat(shared) / self.trace[child].double().clamp_min(1e-30)
+
+    def block(self, children: Tensor, parents: Tensor) -> Tensor:
+        """NIS of every child in every parent, (children, parents), in single precision."""
+        return self.score_block(self.half[children], self.half[parents]) / self.trace[children, None].clamp_min(1e-30)
 
     # what `evaluate_ranking` asks of a geometry
     def all_features(self) -> Tensor:

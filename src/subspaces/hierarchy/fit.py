@@ -22,10 +22,11 @@ import torch
 
 from subspaces.errors import UserError
 from subspaces.files import digest, read_json, sha256_file, write_json
+from subspaces.hierarchy.baseline import BaselineSettings, BaselineTask, baseline_settings, load_baseline
 from subspaces.hierarchy.edges import read_rows
 from subspaces.hierarchy.features import Features, write_features
 from subspaces.hierarchy.graph import Taxonomy
-from subspaces.hierarchy.judging import choose_threshold, judge_pairs
+from subspaces.hierarchy.judging import Scores, choose_threshold, judge_pairs
 from subspaces.hierarchy.learning import InclusionTask
 from subspaces.hierarchy.ranking import spearman
 from subspaces.hierarchy.record import FORMAT, NAME, differences, read_record
@@ -34,8 +35,6 @@ from subspaces.hierarchy.rule import FitSettings, settings_for
 from subspaces.training.checkpoint import Checkpoints, write_tensors
 from subspaces.training.loop import Progress, set_threads, train
 from subspaces.training.progress import Silent
-
-_FILES = ("hierarchy.npz", "weights.safetensors", "features.safetensors")
 
 
 class Paused(Exception):
@@ -87,6 +86,7 @@ def fit_hierarchy(
     out: str | Path,
     *,
     parent_first: bool = False,
+    geometry: str = "subspace",
     dim: int = 64,
     lam: float = 0.2,
     epochs: int | None = None,
@@ -104,6 +104,7 @@ def fit_hierarchy(
 
     `edges` is a path (`-`: standard input), pairs (child, parent), a DataFrame or a networkx DiGraph, see `relation.read_relation`.
     `valid` is a file of pairs with a third column, 1 or 0: the threshold is then chosen on them instead of on the hierarchy's own pairs.
+    `geometry` is `subspace`, or a baseline (`baseline.BASELINES`) that is trained and judged on the same pairs, for comparison only.
     `closure=False` trains on the given edges only: pairs that follow from them count neither as edges nor as non-edges.
     Raises `Paused` after `minutes` of training or on Ctrl-C. `threads`, `minutes` and `valid` are not part of the key: a fit may resume
     with others (other threads: other last bits), and a finished one takes another `valid` without training.
@@ -121,7 +122,12 @@ def fit_hierarchy(
         raise UserError(
             "every node is above or below every other (one chain), so there is nothing to tell apart: add other branches."
         )
-    settings = settings_for(graph.nodes, dim, lam, epochs=epochs, batch=batch, lr=lr)
+    settings: FitSettings | BaselineSettings
+    if geometry == "subspace":
+        settings = settings_for(graph.nodes, dim, lam, epochs=epochs, batch=batch, lr=lr)
+        _check_memory(graph.nodes, dim)
+    else:
+        settings = baseline_settings(geometry, graph, dim, epochs=epochs, batch=batch, lr=lr)
     asked = {
         "edges_sha256": edges_sha256(graph),
         "settings": settings.model_dump(),
@@ -129,19 +135,18 @@ def fit_hierarchy(
         "seed": seed,
     }
     key = digest(asked)
-    _check_memory(graph.nodes, dim)
     with _alone(out):
         record = read_record(out)
         if record is not None and record["key"] != key:
             what = "; ".join(differences(record["asked"], asked))
             raise UserError(f"{out} holds another fit ({what}): choose another folder with --out, or delete that one.")
         if record is not None and record["finished"]:
-            for name in _FILES:
-                if not (out / name).exists() or sha256_file(out / name) != record["sha256"][name]:
+            for name, sha256 in record["sha256"].items():
+                if not (out / name).exists() or sha256_file(out / name) != sha256:
                     raise UserError(f"{out / name} is damaged or missing: delete {out} and fit again (same command).")
             if (record.get("valid") or {}).get("sha256") == (labelled.sha256 if labelled else None):
                 return record, False
-            record |= _judge(Features(out / "features.safetensors"), graph, seed, closure, labelled)
+            record |= _judge(out, graph, settings, seed, closure, labelled)
             write_json(out / NAME, record)
             return record, True
         for stray in out.glob(".*.part"):
@@ -149,24 +154,25 @@ def fit_hierarchy(
         begun = {"format": FORMAT, "finished": False, "key": key, "asked": asked}
         write_json(out / NAME, begun)
         counts = graph.counts()
-        progress.say(f"{settings.epochs} epochs at d = {dim}, {_gigabytes(graph.nodes, dim):.1f} GB to train")
+        needs = f", {_gigabytes(graph.nodes, dim):.1f} GB to train" if geometry == "subspace" else f", {geometry}"
+        progress.say(f"{settings.epochs} epochs at d = {dim}{needs}")
         digests = {"hierarchy.npz": graph.save(out / "hierarchy.npz")}
         if not _trained(out, key):
             checkpoints = _PausingCheckpoints(out / "checkpoints", key, progress, minutes)
             _train(graph, settings, closure, out, key, checkpoints, progress, seed, threads, checkpoint_seconds)
         set_threads(threads)
-        progress.say("features and judgement")
-        trained = read_json(out / "training.json")
-        digests["features.safetensors"] = write_features(out / "weights.safetensors", lam, out / "features.safetensors")
-        digests["weights.safetensors"] = trained["weights_sha256"]
-        features = Features(out / "features.safetensors")
+        progress.say("judging")
+        digests["weights.safetensors"] = read_json(out / "training.json")["weights_sha256"]
+        if geometry == "subspace":
+            features = out / "features.safetensors"
+            digests[features.name] = write_features(out / "weights.safetensors", lam, features)
         record = {
             **begun,
             "finished": True,
             "counts": counts,
             "sha256": digests,
             "version": {"subspaces": _version(), "torch": torch.__version__},
-            **_judge(features, graph, seed, closure, labelled),
+            **_judge(out, graph, settings, seed, closure, labelled),
         }
         write_json(out / NAME, record)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
@@ -175,7 +181,7 @@ def fit_hierarchy(
 
 def _train(
     graph: Taxonomy,
-    settings: FitSettings,
+    settings: FitSettings | BaselineSettings,
     closure: bool,
     out: Path,
     key: str,
@@ -187,7 +193,7 @@ def _train(
 ) -> None:
     """Train to the end and write the weights; training.json comes last, so that a folder with it has its weights."""
     set_threads(threads)
-    task = InclusionTask(graph, settings, closure)
+    task = (InclusionTask if isinstance(settings, FitSettings) else BaselineTask)(graph, settings, closure)  # type: ignore[arg-type]
     with checkpoints.catch_interrupt():
         outcome = train(
             task,
@@ -197,7 +203,7 @@ def _train(
             progress=progress,
             checkpoint_seconds=checkpoint_seconds,
         )
-    sha256 = write_tensors(out / "weights.safetensors", {"X": task.X})
+    sha256 = write_tensors(out / "weights.safetensors", task.weights())
     timing = {"seconds": round(outcome.seconds, 1), "threads": threads, "resumed": outcome.resumed_from > 0}
     write_json(out / "timing.json", timing)
     write_json(out / "training.json", {"key": key, "weights_sha256": sha256, "history": outcome.history})
@@ -234,14 +240,26 @@ def read_valid(path: str | Path, graph: Taxonomy) -> Labelled:
 
 
 def _judge(
-    features: Features, graph: Taxonomy, seed: int, closure: bool, labelled: Labelled | None
+    out: Path,
+    graph: Taxonomy,
+    settings: FitSettings | BaselineSettings,
+    seed: int,
+    closure: bool,
+    labelled: Labelled | None,
 ) -> dict[str, dict[str, Any] | None]:
     """The entries `valid` and `quality` of the record."""
+    scores: Scores
+    if isinstance(settings, BaselineSettings):
+        scores = load_baseline(out / "weights.safetensors", settings, graph, seed, closure)
+        generality, more = scores.geometry.generality(), {"tuned": scores.tuned}
+    else:
+        scores = features = Features(out / "features.safetensors")
+        generality, more = features.trace, {"rank_mean": float(features.trace.double().mean())}
     valid, threshold = None, None
     if labelled is not None:
-        found = choose_threshold(features, labelled.children, labelled.parents, labelled.entailed)
+        found = choose_threshold(scores, labelled.children, labelled.parents, labelled.entailed)
         valid, threshold = {"sha256": labelled.sha256, **found}, found["threshold"]
-    quality = judge_pairs(features, graph, seed, closure, threshold) | measure_ranks(features, graph)
+    quality = judge_pairs(scores, graph, seed, closure, threshold) | judge_generality(generality, graph) | more
     return {"valid": valid, "quality": quality}
 
 
@@ -249,13 +267,12 @@ def _warn(text: str) -> None:
     warnings.warn(text, stacklevel=3)
 
 
-def measure_ranks(features: Features, graph: Taxonomy) -> dict[str, float]:
-    """Spearman's ρ of rank with the number of descendants, and the share of closure edges whose ancestor has the larger rank."""
-    trace = features.trace.double().numpy()
+def judge_generality(generality: torch.Tensor, graph: Taxonomy) -> dict[str, float]:
+    """Spearman's ρ with the number of descendants, and the share of closure edges whose ancestor is the more general node."""
+    value = generality.double().numpy()
     return {
-        "rho_descendants": 100 * spearman(trace, graph.descendants),
-        "ancestor_larger": 100 * float((trace[graph.ancestors] > trace[graph.closure[:, 0]]).mean()),
-        "rank_mean": float(trace.mean()),
+        "rho_descendants": 100 * spearman(value, graph.descendants),
+        "ancestor_larger": 100 * float((value[graph.ancestors] > value[graph.closure[:, 0]]).mean()),
     }
 
 

@@ -7,7 +7,9 @@ meets nodes outside it in every step. The loss of a pair is logistic, softplus(â
 - A parent with more nodes below it than beside it in the batch has the weight of its non-edges raised, up to `balance` times, until both
   sides count alike. Without it a node that contains 94 % of a taxonomy learns to contain the rest as well.
 - The rank above 1 is part of the loss with a small weight, so that specific nodes stay small but keep a direction of their own.
-- Every other epoch takes nodes that are neighbours in the tree, so that siblings meet in hierarchies larger than a batch.
+- Every other epoch takes nodes that are neighbours in the tree, so that siblings meet in hierarchies larger than a batch; in large ones
+  every fourth takes half a batch of neighbours, so that cousins meet. Such a batch has few ancestors beside it and costs a quarter of
+  one of random nodes: 14,190 mammals of the NCBI, ten epochs, F1 97.7 with it.
 
 Measured on WordNet's mammals (1,170 nodes, d = 64, 40 epochs, all ordered pairs): F1 99.58 without the first two and precision 95.7 for
 the worst general node; 99.96 and 99.1 with the first; 99.95 and 99.6 with the second; 100.0 and 100.0 with both.
@@ -84,8 +86,11 @@ class InclusionTask:
         self._position = torch.full((graph.nodes,), -1)
         self._batches: tuple[Tensor, ...] = ()
 
+    def weights(self) -> dict[str, Tensor]:
+        return {"X": self.X}
+
     def state(self) -> dict[str, Tensor]:
-        return {"X": self.X, **self.optimiser.state()}
+        return {**self.weights(), **self.optimiser.state()}
 
     def initialise(self, generator: Generator) -> None:
         for part in self.X.split(4096):
@@ -93,8 +98,8 @@ class InclusionTask:
         self.optimiser.reset()
 
     def begin_epoch(self, epoch: int, generator: Generator) -> None:
-        """Runs of neighbours in depth-first order in odd epochs, single nodes in even ones; each run goes to a random batch."""
-        run = self.settings.neighbours if epoch % 2 else 1
+        """Runs of neighbours in depth-first order (runs of one: single nodes); each run goes to a random batch."""
+        run = self.settings.runs[epoch % len(self.settings.runs)]
         shifted = self._order.roll(int(torch.randint(self.graph.nodes, (1,), generator=generator)))
         runs = shifted.split(run)
         shuffled = torch.cat([runs[i] for i in torch.randperm(len(runs), generator=generator).tolist()])

@@ -40,6 +40,10 @@ def read_finished(folder: Path) -> dict[str, Any]:
         raise UserError(
             f"the fit in {folder} is not finished: run the same `subspaces hierarchy fit` again, it resumes."
         )
+    if geometry := record["asked"]["settings"].get("geometry"):
+        raise UserError(
+            f"{folder} holds a baseline ({geometry}), which is judged only: to ask questions, fit without --geometry in another folder."
+        )
     return record
 
 

@@ -32,7 +32,7 @@ class FitSettings(Strict):
     sharpness: Positive = Field(description="s of the logistic loss")
     balance: float = Field(ge=1, description="largest weight of the non-edges of a general parent")
     rank_weight: float = Field(ge=0, description="weight of the rank in the loss")
-    neighbours: int = Field(ge=1, description="length of the runs of neighbours in odd epochs")
+    runs: list[int] = Field(min_length=1, description="length of the runs of neighbours, epoch by epoch, over and over")
 
 
 def settings_for(
@@ -65,7 +65,7 @@ def settings_for(
         "sharpness": 20.0,
         "balance": 50.0,
         "rank_weight": 0.02,
-        "neighbours": 16,
+        "runs": [1, 16, 256, 16] if large else [1, 16],
     }
     try:
         return FitSettings(**values)

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from subspaces.errors import UserError
 from subspaces.files import digest, read_json, write_json, write_text
 from subspaces.hierarchy.features import Features, write_features
-from subspaces.hierarchy.fit import edges_sha256, measure_ranks
+from subspaces.hierarchy.fit import edges_sha256, judge_generality
 from subspaces.hierarchy.graph import Taxonomy, build_hierarchy
 from subspaces.hierarchy.judging import judge_pairs
 from subspaces.hierarchy.record import FORMAT, NAME
@@ -90,7 +90,8 @@ def _write(
     out = folder / "features.safetensors"
     digests[out.name] = write_features(folder / "weights.safetensors", asked["settings"]["lam"], out)
     features = Features(out)
-    quality = judge_pairs(features, graph, asked["seed"], asked["closure"], threshold) | measure_ranks(features, graph)
+    quality = judge_pairs(features, graph, asked["seed"], asked["closure"], threshold)
+    quality |= judge_generality(features.trace, graph)
     record = {"format": FORMAT, "finished": True, "key": digest([asked, digests]), "asked": asked, "sha256": digests}
     write_json(folder / NAME, record | {"counts": graph.counts(), "quality": quality} | more)
     return folder
