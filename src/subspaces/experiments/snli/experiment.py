@@ -46,8 +46,13 @@ class SnliExperiment(Experiment):
         """The points of the learning curve: rows trained 2-way on fewer pairs."""
         return [row for row in self.settings.curve_rows(self.params.scale) if not self.not_run(row, "2way")]
 
+    def shipped_rows(self) -> list[tuple[str, str]]:
+        """The row of the model that ships, unless it is not run at this scale."""
+        row = self.settings.shipped
+        return [] if self.not_run(row, "2way") else [(row, "2way")]
+
     def jobs(self) -> list[Job]:
-        """Rows of the two tables and points of the curve; points and the λ sweep have one seed."""
+        """Rows of the two tables, points of the curve and the model that ships; the last two and the λ sweep have one seed."""
         seeds = self.budget.seeds
         table, sweep = (
             [
@@ -57,7 +62,7 @@ class SnliExperiment(Experiment):
             ]
             for layout in self.tables
         )
-        single = [*sweep, *((row, "2way") for row in self.curve_rows())]
+        single = [*sweep, *((row, "2way") for row in self.curve_rows()), *self.shipped_rows()]
         return [
             *(Job(row, ways, seed) for row, ways in table for seed in seeds),
             *(Job(row, ways, seeds[0]) for row, ways in single),

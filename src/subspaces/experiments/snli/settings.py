@@ -141,6 +141,7 @@ class Snli(Strict):
     )
     subset_seed: int = Field(ge=0, description="of the order in which premises are taken where a scale takes only some")
     models: dict[str, NliModel] = Field(min_length=1)
+    shipped: str = Field(description="the row whose 2-way model ships with the package; beyond the paper's rows")
     sweep: Sweep
     curve: Curve
     training: NliTraining
@@ -149,7 +150,7 @@ class Snli(Strict):
 
     @model_validator(mode="after")
     def _rows_exist(self) -> Snli:
-        named = [("sweep.model", self.sweep.model), *(("curve.models", one) for one in self.curve.models)]
+        named = [("sweep.model", self.sweep.model), ("shipped", self.shipped), *(("curve.models", one) for one in self.curve.models)]
         named += [("rows", one) for one in self.rows]
         for scale in SCALES:
             budget = getattr(self.scales, scale)
