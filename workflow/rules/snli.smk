@@ -38,7 +38,7 @@ rule train_snli:
 
 rule evaluate_snli:
     input:
-        ancient(model_files(snli)),
+        made_from(snli.EVALUATION),
         ancient(f"{SNLI}.parquet"),
         key=key(snli.EVALUATION),
     output:
@@ -53,3 +53,28 @@ rule evaluate_snli:
         mem_mb=text_memory,
     shell:
         "subspaces make {output} --threads {threads} > {log} 2>&1"
+
+
+rule ship_model:
+    input:
+        made_from(f"{snli.SHIPPED}/settings.json"),
+        key=key(f"{snli.SHIPPED}/settings.json"),
+    output:
+        expand(f"{snli.SHIPPED}/{{file}}", file=snli.SHIPPED_FILES),
+    log:
+        "logs/snli/ship.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        **slurm("other"),
+        mem_mb=2000,
+    shell:
+        "subspaces make {output} > {log} 2>&1"
+
+
+rule:
+    name:
+        snli.SHIPPED
+    input:
+        f"{snli.SHIPPED}/settings.json",
+    localrule: True

@@ -59,6 +59,10 @@ class Experiment(ABC):
         """The evaluations that a number is computed from, one per seed; empty where the row is not run at this scale."""
         return ()
 
+    def extra_rows(self, table: Layout) -> Mapping[str, Mapping[str, Artefact]]:
+        """Rows of our own below those of the paper: row -> column id -> the evaluation with its value."""
+        return {}
+
     def value(self, evaluation: Mapping[str, Any], row: str, column: Column) -> float | None:
         """A number in one evaluation; None where it was not measured."""
         return evaluation["metrics"][column.metric]

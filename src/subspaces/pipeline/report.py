@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from subspaces.files import read_json, sha256_file, write_json, write_text
 from subspaces.pipeline.artefact import Artefact, Machine
 from subspaces.pipeline.experiment import Experiment
 from subspaces.report import registry
+from subspaces.report.labels import NLI_LABELS
 from subspaces.report.layouts import Layout
 from subspaces.report.numbers import FRAME, METRICS, NUMBERS
 from subspaces.report.own_tables import OWN_TABLES
@@ -120,7 +121,8 @@ class ReportOutputs(Experiment):
         if name in OWN_TABLES:
             inputs = OWN_TABLES[name].inputs(self.project)
         elif name in self.layouts:
-            inputs = [self.numbers(name)]
+            extra = {found.output: found for row in self._extra_rows(name).values() for found in row.values()}
+            inputs = [self.numbers(name), *extra.values()]
         else:
             raise UserError(f"unknown table {name!r}: choose one of {', '.join(self.table_names)}.")
         return self.project.artefact(
@@ -132,6 +134,24 @@ class ReportOutputs(Experiment):
             [Path(output).with_suffix(".md").as_posix()],
         )
 
+    def _extra_rows(self, name: str) -> Mapping[str, Mapping[str, Artefact]]:
+        experiment, layout = self.layouts[name]
+        return experiment.extra_rows(layout)
+
+    def _extra_values(self, name: str) -> list[tuple[str, dict[str, float]]]:
+        """The rows of our own of a table: label, and value by column id."""
+        experiment, layout = self.layouts[name]
+        return [
+            (
+                NLI_LABELS[row],
+                {
+                    column: experiment.value(read_json(found.output), row, layout.column(column))
+                    for column, found in cells.items()
+                },
+            )
+            for row, cells in self._extra_rows(name).items()
+        ]
+
     def _write_table(self, artefact: Artefact, name: str) -> None:
         from subspaces.report import tables
         from subspaces.report.numbers import frame_of
@@ -141,8 +161,8 @@ class ReportOutputs(Experiment):
             made = OWN_TABLES[name].make([read_json(evaluation.output) for evaluation in artefact.inputs])
             markdown, latex = made.markdown(artefact.key), made.latex(artefact.key, name)
         else:
-            layout, numbers = self.layouts[name][1], frame_of(name)
-            markdown, latex = (write(layout, numbers, artefact.key) for write in (tables.markdown, tables.latex))
+            layout, numbers, extra = self.layouts[name][1], frame_of(name), self._extra_values(name)
+            markdown, latex = (write(layout, numbers, artefact.key, extra) for write in (tables.markdown, tables.latex))
         write_text(artefact.path.with_suffix(".md"), markdown)
         write_text(artefact.path, latex)
 

@@ -12,6 +12,7 @@ NLI_LABELS = {
     "minilm-mlp-diff": r"MiniLM MLP$(p,h,p-h)$",
     "minilm-subspace-64": "MiniLM SPH (SE$^{64}$)",
     "minilm-subspace-128": "MiniLM SPH (SE$^{128}$)",
+    "minilm-adapters-64": "subspaces-minilm-64 (SE$^{64}$, shipped)",
     "mpnet-mlp": r"MPNet MLP$(p,h)$",
     "mpnet-mlp-diff": r"MPNet MLP$(p,h,p-h)$",
     "mpnet-box-64": "MPNet Box$^{64}$",

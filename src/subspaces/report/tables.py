@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from subspaces.report.layouts import Column, Layout
@@ -57,7 +58,10 @@ def _rows(table: Layout, numbers: pd.DataFrame, cell) -> list[tuple[str, list[st
     return rows
 
 
-def markdown(table: Layout, numbers: pd.DataFrame, key: str) -> str:
+Extra = Sequence[tuple[str, Mapping[str, float]]]  # rows that the paper does not have: label, and value by column id
+
+
+def markdown(table: Layout, numbers: pd.DataFrame, key: str, extra: Extra = ()) -> str:
     head = ["", *(column.title for column in table.cells)]
     lines = [
         f"<!-- key:{key} -->",
@@ -68,7 +72,16 @@ def markdown(table: Layout, numbers: pd.DataFrame, key: str) -> str:
     ]
     for label, cells in _rows(table, numbers, _markdown_cell):
         lines.append("| " + " | ".join([plain(label), *cells]) + " |")
-    return "\n".join([*lines, "", f"{note(numbers)}.", ""])
+    for label, values in extra:
+        cells = [_own(values.get(column.id), column) for column in table.cells]
+        lines.append("| " + " | ".join([f"*{plain(label)}*", *cells]) + " |")
+    return "\n".join(
+        [*lines, "", f"{note(numbers)}." + (" Rows in italics are not in the paper." if extra else ""), ""]
+    )
+
+
+def _own(value: float | None, column: Column) -> str:
+    return "" if value is None else f"{value:.{column.digits}f}"
 
 
 def _markdown_cell(number: dict[str, Any] | None, column: Column) -> str:
@@ -80,7 +93,7 @@ def _markdown_cell(number: dict[str, Any] | None, column: Column) -> str:
     return f"{amount(number['value'], number['sd'], column.digits, ' ± ')} {_MARKS[number['verdict']]} [{paper}]"
 
 
-def latex(table: Layout, numbers: pd.DataFrame, key: str) -> str:
+def latex(table: Layout, numbers: pd.DataFrame, key: str, extra: Extra = ()) -> str:
     heads = [escape(column.title).replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$") for column in table.cells]
     lines = [
         f"% key:{key}",
@@ -97,6 +110,11 @@ def latex(table: Layout, numbers: pd.DataFrame, key: str) -> str:
     ]
     for label, cells in _rows(table, numbers, _latex_cell):
         lines.append("    " + " & ".join([label, *cells]) + r" \\")
+    if extra:
+        lines.append(r"    \midrule")
+    for label, values in extra:
+        cells = [_own(values.get(column.id), column) for column in table.cells]
+        lines.append("    " + " & ".join([rf"\emph{{{label}}}", *cells]) + r" \\")
     return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}", ""])
 
 

@@ -21,20 +21,7 @@ from subspaces.training.checkpoint import write_tensors
 from subspaces.training.record import read_settings
 
 DEFAULT = "subspaces-minilm-64"
-_SHIPPED = Path(__file__).with_name("models")
-_KEPT = (
-    "model",
-    "backbone",
-    "ways",
-    "limit",
-    "config",
-    "training",
-    "pairs",
-    "seed",
-    "trained_on",
-    "validation",
-    "data",
-)
+SHIPPED = Path(__file__).with_name("models")  # models of the package, a folder each
 
 
 @dataclass(frozen=True)
@@ -61,11 +48,11 @@ class SubspaceEncoder:
         cls, name_or_path: str | Path | None = None, sources: Path | None = None, device: str = "cpu"
     ) -> SubspaceEncoder:
         """A model by name or folder; without either, the one that ships. Its backbone is fetched and verified on first use."""
-        folder = Path(name_or_path) if name_or_path else _SHIPPED / DEFAULT
+        folder = Path(name_or_path) if name_or_path else SHIPPED / DEFAULT
         if not (folder / "settings.json").exists() and len(folder.parts) == 1:
-            folder = _SHIPPED / folder.name
+            folder = SHIPPED / folder.name
         if not (folder / "settings.json").exists():
-            shipped = sorted(path.parent.name for path in _SHIPPED.glob("*/settings.json"))
+            shipped = sorted(path.parent.name for path in SHIPPED.glob("*/settings.json"))
             raise UserError(
                 f"{name_or_path or DEFAULT} is no model: give the folder of a trained one"
                 + (f", or one of {', '.join(shipped)}." if shipped else ".")
@@ -123,8 +110,7 @@ class SubspaceEncoder:
         halved = {name: part.half() if part.is_floating_point() else part for name, part in tensors.items()}
         path = folder / "weights.safetensors"
         write_tensors(path, {name: part.contiguous() for name, part in halved.items()})
-        kept = {name: settings[name] for name in _KEPT if name in settings}
-        write_json(folder / "settings.json", kept | {"precision": "half", "weights_sha256": sha256_file(path)})
+        write_json(folder / "settings.json", settings | {"precision": "half", "weights_sha256": sha256_file(path)})
         if not self.text_model.spec.from_source:
             shutil.copyfile(self.text_model.folder / "tokenizer.json", folder / "tokenizer.json")
         return folder

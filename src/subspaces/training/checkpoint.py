@@ -23,7 +23,7 @@ from subspaces.errors import UserError
 from subspaces.files import atomic_file, digest, read_json, write_json
 
 _CHUNK = 1 << 26
-_NAMES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+_NAMES = {torch.float16: "F16", torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
 def _bytes_of(tensor: Tensor) -> np.ndarray:

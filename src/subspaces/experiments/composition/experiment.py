@@ -64,7 +64,7 @@ class CompositionExperiment(Experiment):
     @cache  # noqa: B019
     def evaluation(self, row: str, seed: int) -> Artefact:
         inputs = [
-            self._snli.model(row, "2way", seed),
+            self._snli.judged_model(row, "2way", seed),
             self.elicited_set(),
             self.project.experiment("data").source("composition"),
         ]
@@ -81,8 +81,15 @@ class CompositionExperiment(Experiment):
         rows = self.tables[0].rows
         return [(job.row, job.seed) for job in self._snli.jobs() if job.condition == "2way" and job.row in rows]
 
+    def shipped(self) -> Artefact:
+        """The model of the package, judged."""
+        return self.evaluation(self._snli.settings.shipped, self._snli.first_seed)
+
     def artefacts(self) -> Iterable[Artefact]:
-        return [self.elicited_set(), *(self.evaluation(*job) for job in self.judged())]
+        return [self.elicited_set(), *(self.evaluation(*job) for job in self.judged()), self.shipped()]
+
+    def extra_rows(self, table: Layout) -> dict[str, dict[str, Artefact]]:
+        return {self._snli.settings.shipped: {column.id: self.shipped() for column in table.cells}}
 
     def evidence(self, table: Layout, row: str, column: Column) -> tuple[Artefact, ...]:
         return tuple(self.evaluation(*job) for job in self.judged() if job[0] == row)
@@ -111,6 +118,7 @@ class CompositionExperiment(Experiment):
             machine.threads,
             {"row": row, "seed": seed, "scale": self.params.scale},
             chosen=self.settings.set,
+            control=("elicited",),
             reports={"elicited": report},
             sources=SOURCES,
         )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from subspaces.experiments import metrics
 from subspaces.experiments.data import SNLI
-from subspaces.files import read_json
+from subspaces.files import read_json, sha256_file, write_json
 from subspaces.pipeline.artefact import Artefact, Machine
 from subspaces.pipeline.experiment import SOURCES, Experiment, Job
 from subspaces.report import registry
@@ -18,6 +21,8 @@ MODEL = "models/snli/{row}/{ways}/seed-{seed}"
 EVALUATION = "results/evaluations/snli/{row}/{ways}/seed-{seed}.json"
 FILES = ("settings.json", "weights.safetensors", "tokenizer.json", "history.csv", "timing.json")
 WAYS = {"2way": 2, "3way": 3}
+SHIPPED = "models/shipped"
+SHIPPED_FILES = ("settings.json", "weights.safetensors", "history.csv", "timing.json")
 
 
 class SnliExperiment(Experiment):
@@ -93,18 +98,44 @@ class SnliExperiment(Experiment):
         return self.model(job.row, job.condition, job.seed)
 
     @cache  # noqa: B019
+    def shipped(self) -> Artefact:
+        """The model of the package: the trained row in half precision or, at a scale that does not train it, a copy."""
+        row = self.settings.shipped
+        beside = [f"{SHIPPED}/{name}" for name in SHIPPED_FILES[1:]]
+        settings: dict[str, Any] = {"precision": "half"}
+        source = self.project.experiment("data").source(self.settings.models[row].backbone_name)
+        make = self._ship
+        if self.not_run(row, "2way"):
+            settings, make = {"package": packaged_digest()}, self._copy_packaged
+        else:
+            source = self.model(row, "2way", self.first_seed)
+        return self.project.artefact(f"{SHIPPED}/settings.json", ["snli.ship"], settings, [source], make, beside)
+
+    def judged_model(self, row: str, ways: str, seed: int) -> Artefact:
+        """What evaluations of a row read: its trained model; of the row that ships, the model as the package has it."""
+        return self.shipped() if row == self.settings.shipped else self.model(row, ways, seed)
+
+    @cache  # noqa: B019
     def evaluation(self, row: str, ways: str, seed: int) -> Artefact:
+        both_heads = {"ways": WAYS[ways]} if row == self.settings.shipped else {}
         return self.project.artefact(
             EVALUATION.format(row=row, ways=ways, seed=seed),
             ["snli.evaluate"],
-            metrics.snli.settings,
-            [self.model(row, ways, seed)],
+            {**metrics.snli.settings, **both_heads},
+            [self.judged_model(row, ways, seed)],
             lambda artefact, machine: self._evaluate(artefact, machine, Job(row, ways, seed)),
         )
 
     def artefacts(self) -> Iterable[Artefact]:
         jobs = [(job.row, job.condition, job.seed) for job in self.jobs()]
-        return [*(self.model(*job) for job in jobs), *(self.evaluation(*job) for job in jobs)]
+        judged = [job for job in jobs if job[0] != self.settings.shipped]
+        judged += [(self.settings.shipped, ways, self.first_seed) for ways in WAYS]
+        return [*(self.model(*job) for job in jobs), self.shipped(), *(self.evaluation(*job) for job in judged)]
+
+    def extra_rows(self, table: Layout) -> dict[str, dict[str, Artefact]]:
+        row = self.settings.shipped
+        judged = {column.id: self.evaluation(row, column.condition, self.first_seed) for column in table.cells}
+        return {row: judged} if table.name == "snli" else {}
 
     def evidence(self, table: Layout, row: str, column: Column) -> tuple[Artefact, ...]:
         jobs = [job for job in self.jobs() if (job.row, job.condition) == (row, column.condition)]
@@ -136,7 +167,8 @@ class SnliExperiment(Experiment):
 
         model = artefact.inputs[0]
         row = self.settings.base_row(job.row, self.params.scale)
-        extra = {"row": row, "ways": WAYS[job.condition], "seed": job.seed, "scale": self.params.scale}
+        ways = WAYS[job.condition]
+        extra = {"row": row, "ways": ways, "seed": job.seed, "scale": self.params.scale}
         result = evaluate_entailment(
             model.path.parent,
             Path(f"{SNLI}.parquet"),
@@ -146,7 +178,43 @@ class SnliExperiment(Experiment):
             machine.threads,
             extra,
             self.device(machine, large=True),
+            ways,
         )
         JobCheckpoints(model).drop_finished()
         accuracy = result["metrics"]["accuracy"]
         print(f"{job.row} {job.condition}: accuracy {accuracy:.2f} % ({result['extent']['text']})")
+
+    def _ship(self, artefact: Artefact, machine: Machine) -> None:
+        from subspaces.text.load import load_text_model
+        from subspaces.text.subspace_encoder import SubspaceEncoder
+
+        trained, folder = artefact.inputs[0], artefact.path.parent
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent) as room:
+            made = SubspaceEncoder(load_text_model(trained.path.parent, SOURCES)).save(Path(room) / folder.name)
+            for name in ("history.csv", "timing.json"):
+                copyfile(trained.path.parent / name, made / name)
+            _copy_model(made, artefact)
+
+    def _copy_packaged(self, artefact: Artefact, machine: Machine) -> None:
+        _copy_model(packaged(), artefact)
+
+
+def _copy_model(source: Path, artefact: Artefact) -> None:
+    """All files of a model into the folder of an artefact, the settings last and with its key."""
+    artefact.path.parent.mkdir(parents=True, exist_ok=True)
+    for name in SHIPPED_FILES[1:]:
+        copyfile(source / name, artefact.path.parent / name)
+    write_json(artefact.output, read_json(source / "settings.json") | {"key": artefact.key})
+
+
+def packaged() -> Path:
+    """The folder of the model that ships."""
+    from subspaces.text.subspace_encoder import DEFAULT, SHIPPED
+
+    return SHIPPED / DEFAULT
+
+
+def packaged_digest() -> str | None:
+    path = packaged() / "weights.safetensors"
+    return sha256_file(path) if path.is_file() else None

@@ -150,7 +150,11 @@ class Snli(Strict):
 
     @model_validator(mode="after")
     def _rows_exist(self) -> Snli:
-        named = [("sweep.model", self.sweep.model), ("shipped", self.shipped), *(("curve.models", one) for one in self.curve.models)]
+        named = [
+            ("sweep.model", self.sweep.model),
+            ("shipped", self.shipped),
+            *(("curve.models", one) for one in self.curve.models),
+        ]
         named += [("rows", one) for one in self.rows]
         for scale in SCALES:
             budget = getattr(self.scales, scale)
