@@ -51,7 +51,7 @@ ON_SNLI = SNLI + r"|results/evaluations/(retrieval_latency|retrieval_queries|com
 EXACT = {
     "snli__cut_dev": (4000, ON_SNLI),
     "snli__scales__laptop__data": ("first", ON_SNLI),
-    "snli__rows__gru-order__training__epochs": (16, r".*/snli/gru-order/.*"),
+    "snli__scales__laptop__rows__gru-order__training__lr": (0.002, r".*/snli/gru-order/.*"),
     "link_prediction__scales__laptop__fifty": (
         "original",
         r"data/link_prediction/50\.json|.*/link_prediction/[^/]+/50/.*",
