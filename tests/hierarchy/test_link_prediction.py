@@ -397,7 +397,7 @@ def test_the_best_epoch_is_kept_of_equals_the_first(tmp_path: Path, script: list
     assert int(task.geometry.steps) == chosen * task.steps_per_epoch
     assert task.curve.tolist() == [reached(good) for good in script]
     record = read_json(tmp_path / "best" / "record.json")
-    assert record["validation"] == chosen - 1 and record["value"] == reached(script[chosen - 1])
+    assert record["place"] == chosen - 1 and record["value"] == reached(script[chosen - 1])
 
 
 def test_epochs_between_two_looks_are_not_looked_at(tmp_path: Path) -> None:
