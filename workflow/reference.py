@@ -12,7 +12,18 @@ from pkgutil import iter_modules
 import pdoc
 import pdoc.render
 
-LIBRARY = ("algebra", "projector", "bounds", "geometries", "hierarchy", "text", "search", "training", "sources", "serve")
+LIBRARY = (
+    "algebra",
+    "projector",
+    "bounds",
+    "geometries",
+    "hierarchy",
+    "text",
+    "search",
+    "training",
+    "sources",
+    "serve",
+)
 
 
 def modules() -> Iterator[str]:
