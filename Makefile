@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: help setup run test slurm lifecycle lint bench audit summary laptop clean
+.PHONY: help setup run test slurm lifecycle lint docs bench audit summary laptop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,8 +38,12 @@ lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote,
 slurm: setup ## all tests against a real one-node SLURM, which they install and start (root; about 3 minutes)
 	@pytest -q -m slurm
 
-lint: setup ## ruff, snakefmt, snakemake --lint, generated files
+lint: setup ## ruff, mypy, snakefmt, snakemake --lint, generated files
 	@bash .ci/lint.sh
+
+docs: setup ## the API reference of the library in build/docs
+	@rm -rf build/docs
+	@python workflow/reference.py build/docs && echo "open build/docs/subspaces.html"
 
 bench: setup ## measure speed and memory as ratios in one run
 	@python -m benchmarks

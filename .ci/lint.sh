@@ -3,6 +3,7 @@
 set -euo pipefail
 ruff check .
 ruff format --check --quiet .
+mypy
 snakefmt --check --compact-diff Snakefile workflow/rules
 snakemake --lint
 subspaces dvc-yaml --check

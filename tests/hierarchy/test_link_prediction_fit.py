@@ -287,7 +287,7 @@ DAMAGES = {
     "record of nothing": lambda best: (best / "record.json").write_text("[]"),
     "record without keys": lambda best: (best / "record.json").write_text("{}"),
     "weights of another epoch": lambda best: write_json(
-        best / "record.json", {**read_json(best / "record.json"), "validation": 2}
+        best / "record.json", {**read_json(best / "record.json"), "place": 2}
     ),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+
 from subspaces.geometries.base import Geometry, make_geometry
 from subspaces.hierarchy.graph import Taxonomy, build_hierarchy
 from subspaces.hierarchy.reconstruction import ReconstructionTask, ReconstructionTraining
@@ -75,3 +77,7 @@ def run_task(task: ReconstructionTask, seed: int = 0) -> Geometry:
         for step in range(task.steps_per_epoch):
             task.step(epoch, step, generator_for(seed, 2, epoch, step))
     return task.geometry
+
+
+def pairs_of(array: np.ndarray) -> set[tuple[int, int]]:
+    return {(int(child), int(parent)) for child, parent in array.reshape(-1, 2)}

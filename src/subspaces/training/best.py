@@ -37,7 +37,7 @@ class BestWeights:
         self.curve[validation] = value
         if self.folder is not None and (not len(known) or value > float(known.max())):
             sha256 = write_tensors(self.folder / "weights.safetensors", self.weights())
-            record = {"validation": validation, "value": value, "weights_sha256": sha256}
+            record = {"place": validation, "value": value, "weights_sha256": sha256}
             write_json(self.folder / "record.json", record)
 
     def take(self) -> int:
@@ -48,7 +48,7 @@ class BestWeights:
         try:
             record = read_json(self.folder / "record.json")
             sha256 = sha256_file(self.folder / "weights.safetensors")
-            sound = record["validation"] == chosen and sha256 == record["weights_sha256"]
+            sound = record["place"] == chosen and sha256 == record["weights_sha256"]
         except (UserError, OSError, KeyError, TypeError):
             sound = False
         if not sound:

@@ -6,9 +6,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from subspaces.experiments.composition.elicit import Ended, Summary, elicit
+from subspaces.experiments.composition.record import read_record
 
 KEY = "AIzaNotARealKey-0123456789_abcdefghij+/="
 PROMPT = "Generate one example. Output format: <premise>, <hypothesis 1>, <hypothesis 2>, <hypothesis 3>"
@@ -154,3 +158,32 @@ def settings(request: pytest.FixtureRequest) -> dict[str, Any]:
         "timeout": 20.0,
         "attempts": 4,
     }
+
+
+class Bench:
+    """One record, and the waits that were asked for instead of slept."""
+
+    def __init__(self, path: Path, service: Service):
+        self.path, self.service = path, service
+        self.waits: list[float] = []
+
+    def run(self, settings: dict[str, Any], **changes: Any) -> Summary:
+        return elicit({**settings, **changes}, self.path, endpoint=self.service.url, sleep=self.waits.append)
+
+    def ended(self, settings: dict[str, Any], **changes: Any) -> str:
+        with pytest.raises(Ended) as caught:
+            self.run(settings, **changes)
+        return str(caught.value)
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        return read_record(self.path)[1]
+
+    @property
+    def outcomes(self) -> list[tuple[int, str]]:
+        return [(entry["request"], entry["outcome"]) for entry in self.entries]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, service: Service) -> Bench:
+    return Bench(tmp_path / "runs" / "record.jsonl", service)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import traceback
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -19,46 +17,15 @@ from typing import Any
 import pytest
 
 from subspaces.errors import UserError
-from subspaces.experiments.composition.clients import make_client
-from subspaces.experiments.composition.elicit import FIRST_WAIT, LONGEST_WAIT, PATIENCE, Ended, Summary, elicit
+from subspaces.experiments.composition.elicit import FIRST_WAIT, LONGEST_WAIT, PATIENCE, Summary
 from subspaces.experiments.composition.record import read_record
-from subspaces.experiments.composition.secret import ApiKey
-from tests.experiments.composition.conftest import KEY, PROMPT, Service, answer, complaint, example
+from tests.experiments.composition.conftest import KEY, PROMPT, Bench, Service, answer, complaint, example
 
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "33s"}
 PER_DAY = {
     "@type": "type.googleapis.com/google.rpc.QuotaFailure",
     "violations": [{"quotaId": "RequestsPerDayPerProject"}],
 }
-
-
-class Bench:
-    """One record, and the waits that were asked for instead of slept."""
-
-    def __init__(self, path: Path, service: Service):
-        self.path, self.service = path, service
-        self.waits: list[float] = []
-
-    def run(self, settings: dict[str, Any], **changes: Any) -> Summary:
-        return elicit({**settings, **changes}, self.path, endpoint=self.service.url, sleep=self.waits.append)
-
-    def ended(self, settings: dict[str, Any], **changes: Any) -> str:
-        with pytest.raises(Ended) as caught:
-            self.run(settings, **changes)
-        return str(caught.value)
-
-    @property
-    def entries(self) -> list[dict[str, Any]]:
-        return read_record(self.path)[1]
-
-    @property
-    def outcomes(self) -> list[tuple[int, str]]:
-        return [(entry["request"], entry["outcome"]) for entry in self.entries]
-
-
-@pytest.fixture
-def bench(tmp_path: Path, service: Service) -> Bench:
-    return Bench(tmp_path / "runs" / "record.jsonl", service)
 
 
 def test_good_answers_are_recorded_with_all_that_matters(bench: Bench, settings: dict[str, Any]) -> None:
@@ -414,77 +381,6 @@ def test_a_killed_run_goes_on(bench: Bench, settings: dict[str, Any], service: S
     assert bench.outcomes == [(1, "answer"), (2, "answer"), (3, "answer")] and len(service.requests) == 4
 
 
-# --- the key --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("code", [400, 429, 503])
-def test_the_key_is_nowhere(
-    bench: Bench,
-    settings: dict[str, Any],
-    service: Service,
-    code: int,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    from subspaces.training.progress import ConsoleProgress
-
-    service.script = [service.well] + [service.echoes_the_key(code)] * 9
-    with caplog.at_level(logging.DEBUG), pytest.raises(Ended) as caught:
-        elicit(settings, bench.path, endpoint=service.url, sleep=bench.waits.append, progress=ConsoleProgress("elicit"))
-    assert service.keys[-1] == KEY, "the service did get it"
-    shown = "".join(traceback.format_exception(caught.value))
-    shown += "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
-    shown += repr(vars(caught.value)) + caplog.text + "".join(str(vars(one)) for one in caplog.records)
-    shown += "".join(capfd.readouterr()) + "".join(path.read_text() for path in bench.path.parent.iterdir())
-    assert "key hidden" in shown and str(code) in shown
-    for form in (KEY, KEY[4:-4], KEY.lower()):
-        assert form not in shown and form not in shown.lower()
-    error: BaseException | None = caught.value
-    while error is not None:
-        assert KEY not in f"{error!r} {error.args} {vars(error)}"
-        error = error.__cause__ or error.__context__
-
-
-def test_a_key_in_an_answer_is_hidden_too(bench: Bench, settings: dict[str, Any], service: Service) -> None:
-    service.script = [service.says(f"Your key is {KEY}."), service.sends(f'{{"key": "{KEY}" nonsense'.encode())]
-    bench.run(settings)
-    assert KEY not in bench.path.read_text() and "key hidden" in bench.path.read_text()
-
-
-def test_which_key(
-    bench: Bench,
-    settings: dict[str, Any],
-    service: Service,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setenv("GOOGLE_API_KEY", "the-other-key")
-    bench.run(settings, count=1)
-    monkeypatch.setenv("GEMINI_API_KEY", " ")
-    bench.run(settings, count=2)
-    monkeypatch.setenv("GOOGLE_API_KEY", "the-other-key\n")
-    bench.run(settings, count=3)
-    assert service.keys == [KEY, "the-other-key", "the-other-key"]
-    assert caplog.text == "", "one client says that it takes the other variable, which is not so"
-    monkeypatch.delenv("GOOGLE_API_KEY")
-    with pytest.raises(UserError, match="set the environment variable GEMINI_API_KEY"):
-        bench.run(settings, count=4)
-    for nonsense in ("schl\u00fcssel-123", "two words here", "k7Q!"):
-        monkeypatch.setenv("GEMINI_API_KEY", nonsense)
-        with pytest.raises(UserError, match="does not hold a key") as caught:
-            bench.run(settings, count=4)
-        assert nonsense not in str(caught.value)
-
-
-def test_the_key_object_hides_itself() -> None:
-    key = ApiKey("abc+def/ghi&jkl")
-    assert "abc" not in f"{key} {key!r}"
-    with pytest.raises(TypeError):
-        key.__reduce__()
-    hidden = key.redact("a abc+def/ghi&jkl b abc%2Bdef%2Fghi%26jkl c ABC+DEF/GHI&amp;JKL d AIza" + "x" * 35)
-    assert hidden.replace("[key hidden]", "") == "a  b  c  d "
-
-
 # --- settings -------------------------------------------------------------------------------------------------------------
 
 
@@ -503,11 +399,3 @@ def test_wrong_settings_are_named(bench: Bench, settings: dict[str, Any], change
     with pytest.raises(UserError, match=f"settings of the elicitation are not right: {said}: "):
         bench.run(settings, **change)
     assert not bench.path.exists()
-
-
-def test_the_key_does_not_travel_in_clear() -> None:
-    for endpoint in ("http://example.org", "ftp://127.0.0.1", "127.0.0.1:80", "http://127.0.0.1.example.org"):
-        with pytest.raises(UserError, match="must begin with https://"):
-            make_client("google-genai", "m", 1.0, ApiKey(KEY), timeout=1, endpoint=endpoint)
-    with pytest.raises(UserError, match="unknown client"):
-        make_client("telnet", "m", 1.0, ApiKey(KEY), timeout=1)
