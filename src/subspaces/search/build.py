@@ -326,15 +326,16 @@ def _check_parts(parts: list[tuple[Manifest, Path]]) -> None:
         if (one.documents.of, one.documents.total) != (first.documents.of, first.documents.total):
             raise UserError(f"{home} and {folder} are slices of different documents.")
     position = 0
-    for one, folder in [*parts, (None, None)]:
-        start = one.documents.start if one else first.documents.total
+    total = first.documents.total
+    slices = [(one.documents.start, one.documents.stop, folder) for one, folder in parts]
+    for start, stop, folder in [*slices, (total, total, home)]:
         if start > position:
             raise UserError(f"no shard holds the rows {position:,} to {start - 1:,}: encode them too, then merge.")
         if start < position:
             raise UserError(
                 f"{folder} holds rows from {start:,} again, which another shard has: leave one of them out."
             )
-        position = one.documents.stop if one else position
+        position = stop
     for one, folder in parts:
         one.check_files(folder)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from subspaces.errors import UserError
+
+if TYPE_CHECKING:
+    from subspaces.search import query as language
 
 Model = Annotated[
     Path | None,
@@ -30,7 +34,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
 Conjunction = Annotated[str, typer.Option(help="product, sandwich-hard or exact.")]
 
 
-class Defaults(NamedTuple):
+@dataclass(frozen=True)
+class Defaults:
     """The model folder and the index folder that a project makes, and the workflow targets that make them."""
 
     model: Path
@@ -181,7 +186,8 @@ def search(
     else:
         folder = _or_default(index, "--index")
         opened = SubspaceIndex.open(folder, _encoder(model, threads), uri=uri, verify=verify)
-    hits = opened.search(tree, top, conjunction, CARE if effort is None else effort)
+    operator = cast("language.Conjunction", conjunction)  # `search` names the choices where it is none of them
+    hits = opened.search(tree, top, operator, CARE if effort is None else effort)
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
         return

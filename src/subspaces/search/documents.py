@@ -13,8 +13,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def _raw(source: Path | tuple[str, ...]) -> Iterator[bytes]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[BufferedIOBase]:
     try:
         with open(path, "rb") as handle:
             packed = handle.peek(2)[:2] == _GZIP

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from torch import Tensor
@@ -27,7 +27,7 @@ from subspaces.search.documents import Documents
 from subspaces.search.half_vectors import HalfVectorEncoder, TextEncoder
 from subspaces.training.progress import Silent
 
-PRECISIONS = {"fp32": ("F32", np.dtype("<f4")), "fp16": ("F16", np.dtype("<f2"))}
+PRECISIONS: dict[str, tuple[str, np.dtype]] = {"fp32": ("F32", np.dtype("<f4")), "fp16": ("F16", np.dtype("<f2"))}
 _TRACE = np.dtype("<f4")
 
 
@@ -144,7 +144,7 @@ def _part(out: Path, layout: _Layout, request: str) -> Iterator[tuple[IO[bytes],
                 raise UserError(
                     f"another run is writing {out}. Wait for it, or stop it; the run can be resumed."
                 ) from error
-            left = read_json(state) if state.exists() else {"request": request, "rows": 0}
+            left: dict[str, Any] = read_json(state) if state.exists() else {"request": request, "rows": 0}
             if left["request"] != request:
                 raise UserError(
                     f"{part} is unfinished and of other documents, another model or precision: delete it and {state.name}, "

@@ -241,5 +241,7 @@ class SubspaceIndex:
 
 def _first_of_each(documents: list[int]) -> list[int]:
     """The first position of each document, in order; −1 is not a document."""
-    seen = {-1}
-    return [position for position, document in enumerate(documents) if not (document in seen or seen.add(document))]
+    first: dict[int, int] = {}
+    for position, document in enumerate(documents):
+        first.setdefault(document, position)
+    return [position for document, position in first.items() if document != -1]

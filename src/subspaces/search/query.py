@@ -215,7 +215,7 @@ class _Parser:
             if self.depth > DEPTH:
                 raise self.error(f"parentheses and negations are nested deeper than {DEPTH}", token.at)
         if token.kind == "~":
-            query = Not(self.one())
+            query: Query = Not(self.one())
             self.depth -= 1
             return query
         if token.kind == "term":
@@ -249,11 +249,11 @@ class _Parser:
         tokens: list[_Token] = []
         position, joinable = 0, False  # joinable: the last token is a run of unquoted words
         while match := _TOKEN.match(self.text, position):
-            at, position = match.start(match.lastgroup), match.end()
-            piece = match[match.lastgroup]
+            group = match.lastgroup or 0
+            at, piece, position = match.start(group), match[group], match.end()
             if match["quote"]:
-                tokens.append(_Token("term", self._quoted(at), at))
-                position = _QUOTED.match(self.text, at + 1).end()
+                text, position = self._quoted(at)
+                tokens.append(_Token("term", text, at))
             elif match["bracket"] or match["operator"] or piece in _WORDS:
                 kind = _WORDS.get(piece, "~" if piece == "!" else piece[0])
                 tokens.append(_Token(kind, piece, at))
@@ -264,14 +264,15 @@ class _Parser:
             joinable = bool(match["word"]) and piece not in _WORDS
         return [*tokens, _Token("end", "", len(self.text.rstrip()))]
 
-    def _quoted(self, at: int) -> str:
+    def _quoted(self, at: int) -> tuple[str, int]:
+        """The text between quotes, and where it ends with its quote."""
         match = _QUOTED.match(self.text, at + 1)
         if match is None:
             raise self.error("this quote is never closed", at)
         text = re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
         if not text.strip():
             raise self.error("nothing is inside these quotes", at)
-        return text
+        return text, match.end()
 
     def error(self, reason: str, at: int) -> SyntaxMistake:
         return SyntaxMistake(reason, self.text, at)

@@ -13,10 +13,11 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, DTypeLike
 from pydantic import Field, ValidationError
 from torch import Tensor
 
@@ -212,8 +213,9 @@ class StoreWriter:
         if any(not (folder / name).is_file() or (folder / name).stat().st_size < size for name, size in sizes.items()):
             documents = rows = 0
         self.documents, self.rows = documents, rows
-        self._files = []
-        for (name, size), kind in zip(sizes.items(), (dtype, np.float32, "<u4"), strict=True):
+        self._files: list[tuple[IO[bytes], DTypeLike]] = []
+        kinds: tuple[DTypeLike, ...] = (dtype, np.float32, "<u4")
+        for (name, size), kind in zip(sizes.items(), kinds, strict=True):
             size = size if documents else 0
             handle = open(folder / name, "r+b" if size else "wb")  # noqa: SIM115
             handle.truncate(size)
@@ -222,7 +224,8 @@ class StoreWriter:
 
     def append(self, half: Tensor, trace: Tensor, windows: list[int]) -> None:
         """Write and flush to disk: when this returns, the rows survive a power cut."""
-        for (handle, kind), values in zip(self._files, (half.numpy(), trace.numpy(), windows), strict=True):
+        blocks: tuple[ArrayLike, ...] = (half.numpy(), trace.numpy(), windows)
+        for (handle, kind), values in zip(self._files, blocks, strict=True):
             handle.write(np.ascontiguousarray(values, dtype=kind).data)
             handle.flush()
             os.fsync(handle.fileno())

@@ -39,9 +39,17 @@ class Kind(Protocol):
     name: str
     precision: str  # of the stored half-vectors from which it is made
     keeps_vectors: bool  # false: the half-vectors are deleted when the kind is made
-    files: tuple[str, ...]  # that it makes itself
     smallest: int  # number of documents that it needs at least
-    settings: Strict  # the default values
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it makes itself."""
+        ...
+
+    @property
+    def settings(self) -> Strict:
+        """The default values."""
+        ...
 
     def make(self, store: Store, folder: Path, settings: Any, say: Callable[[str], None]) -> Strict:
         """Write the files of this kind into `folder`; returns the settings that were used, for the manifest."""
@@ -139,7 +147,7 @@ def write_faiss(index: Any, path: Path) -> None:
     import faiss
 
     with atomic_file(path) as handle:
-        writer = faiss.PyCallbackIOWriter(handle.write)
+        writer = faiss.PyCallbackIOWriter(handle.write)  # type: ignore[attr-defined]  # not in the stubs
         faiss.write_index(index, writer)
 
 

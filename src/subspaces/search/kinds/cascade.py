@@ -115,6 +115,7 @@ class Cascade:
         reduction = Reduction(maps["mean"], maps["queries"])
         codes = Codes.read(folder / _FIRST, maps)
         digits = mapped(folder / _DIGITS, np.int8, settings.dims)
+        rows: Rows
         if self.keeps_vectors:
             rows = HalfRows(Store(folder, self.precision, width))
         else:

@@ -50,9 +50,10 @@ class IvfPq:
     def make(self, store: Store, folder: Path, settings: IvfPqSettings, say: Callable[[str], None]) -> IvfPqSettings:
         import faiss
 
+        lists = settings.lists or number_of_lists(len(store), settings.train)
         used = settings.model_copy(
             update={
-                "lists": settings.lists or number_of_lists(len(store), settings.train),
+                "lists": lists,
                 "bits": min(settings.bits, int(math.log2(len(store)))),  # a sub-quantiser trains 2^bits centroids
             }
         )
@@ -60,12 +61,12 @@ class IvfPq:
         width = -(-store.width // parts) * parts
         same_threads()
         quantiser = faiss.IndexFlatIP(width)
-        index = faiss.IndexIVFPQ(quantiser, width, used.lists, parts, used.bits, faiss.METRIC_INNER_PRODUCT)
+        index = faiss.IndexIVFPQ(quantiser, width, lists, parts, used.bits, faiss.METRIC_INNER_PRODUCT)
         index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = (
             1  # faiss would print warnings for small indexes
         )
         index.cp.spherical = not used.centred
-        say(f"training {used.lists} lists and {parts} sub-quantisers on {min(used.train, len(store)):,} documents")
+        say(f"training {lists} lists and {parts} sub-quantisers on {min(used.train, len(store)):,} documents")
         sample = store.sample(used.train, used.seed)
         mean = sample.mean(0) if used.centred else torch.zeros(store.width)
         index.train(padded(sample.sub_(mean), width))
