@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from subspaces.cli import app
 from subspaces.errors import UserError
+from subspaces.text.subspace_encoder import SubspaceEncoder
 from tests.experiments.composition.models import tiny_model
 from tests.invoke import invoke
 from tests.search.stand_in import sentences
@@ -53,7 +54,7 @@ def test_index_and_search(tmp_path: Path, model: Path, texts: Path) -> None:
             model,
             "--index",
             tmp_path / "index",
-            "--conjunction",
+            "--method",
             "sandwich-hard",
             "--json",
         )
@@ -128,7 +129,7 @@ def test_search_in_a_file_of_documents(tmp_path: Path, model: Path) -> None:
 
 def test_without_names_the_projects_own_are_taken(tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"give one with --index"):
+    with pytest.raises(UserError, match=r"give --documents FILE or --index DIR"):
         run("search", "a man")
     params = (ROOT / "params.yaml").read_text()
     (tmp_path / "params.yaml").write_text(params)
@@ -136,8 +137,6 @@ def test_without_names_the_projects_own_are_taken(tmp_path: Path, texts: Path, m
     shutil.copyfile(ROOT / "workflow/versions.yaml", tmp_path / "workflow/versions.yaml")
     with pytest.raises(UserError, match=r"data/retrieval/minilm-subspace-128/reduced is missing: run `snakemake"):
         run("search", "a man")
-    with pytest.raises(UserError, match=r"models/snli/minilm-subspace-128/2way/seed-0 is missing"):
-        run("entail", "a man runs", "a man")
     tiny_model(tmp_path / "models/snli/minilm-subspace-128/2way/seed-0", "subspace")
     run("index", "--documents", texts, "--index", "data/retrieval/minilm-subspace-128/reduced", "--kind", "reduced")
     assert len(run("search", "a man", "--top", 2).splitlines()) == 2
@@ -146,3 +145,33 @@ def test_without_names_the_projects_own_are_taken(tmp_path: Path, texts: Path, m
     )
     with pytest.raises(UserError, match=r"data/retrieval/minilm-subspace-128/exact-fp16 is missing"):
         run("search", "a man")
+
+
+def test_without_a_project_the_shipped_model_is_taken(
+    tmp_path: Path, model: Path, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(texts, tmp_path / "texts.txt")
+    loaded = SubspaceEncoder.from_pretrained(model)
+    asked: list[object] = []
+    monkeypatch.setattr(SubspaceEncoder, "from_pretrained", lambda *words: asked.append(words) or loaded)
+    first = run("search", "a man & ~at night", "--documents", "texts.txt", "--top", 3)
+    assert len(first.splitlines()) == 3 and asked == [(None, None)]
+    built = (tmp_path / "texts.txt.subspaces/manifest.json").stat().st_mtime_ns
+    assert run("search", "a man & ~at night", "--documents", "texts.txt", "--top", 3) == first
+    assert (tmp_path / "texts.txt.subspaces/manifest.json").stat().st_mtime_ns == built
+    assert "premise in hypothesis" in run("entail", "a man runs", "a man")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt", "texts.txt.subspaces"]
+
+
+def test_methods(tmp_path: Path, model: Path, texts: Path) -> None:
+    words = ("search", "a man & ~at night", "--documents", texts, "--model", model, "--json")
+    answers = {name: json.loads(run(*words, "--method", name)) for name in ("product", "calibrated")}
+    assert run(*words, "--method", "product") == run(*words)  # a model without search.json
+    assert all(0 <= hit["score"] <= 1 for hit in answers["calibrated"])
+    for name, message in (
+        ("hybrid", "no calibration for the method hybrid: choose product"),
+        ("maybe", "unknown method"),
+    ):
+        with pytest.raises(UserError, match=message):
+            run(*words, "--method", name)

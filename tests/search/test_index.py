@@ -113,7 +113,7 @@ def test_queries_as_text_tree_subspace_and_matrix_agree(built: dict[str, Subspac
 
 def test_conjunctions_are_passed_on(built: dict[str, SubspaceIndex]) -> None:
     index = built["exact-fp32"]
-    assert index.search("a man & at night", conjunction="sandwich-hard") != index.search("a man & at night")
+    assert index.search("a man & at night", method="sandwich-hard") != index.search("a man & at night")
 
 
 def test_save_and_load(built: dict[str, SubspaceIndex], tmp_path: Path) -> None:
@@ -228,3 +228,11 @@ def test_of_equal_scores_the_smaller_rows_win() -> None:
         values, rows = best_of_blocks(blocks, 4)
         assert rows.tolist() == [[1, 7, 2, 3], [0, 1, 2, 3], [8, 7, 6, 5]], size
         assert values.tolist() == [[3, 3, 2, 2], [5, 5, 5, 5], [8, 7, 6, 5]]
+
+
+def test_reading_vectors_does_not_change_the_index(built: dict[str, SubspaceIndex]) -> None:
+    index = built["exact-fp32"]
+    store, before = index.searcher.store, index.search("a man", 5)
+    first = store.nis(slice(0, 10)).clone()
+    assert torch.equal(store.nis(slice(0, 10)), first) and torch.equal(store.sample(600, 0)[:10], first)
+    assert index.search("a man", 5) == before

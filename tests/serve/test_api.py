@@ -60,7 +60,7 @@ def test_a_query_that_cannot_be_read_is_refused_with_the_place(
         ({"query": "a", "top": TOP + 1}, r"top: .*less than or equal to 100"),
         ({"query": "a", "top": 0}, r"top: .*greater than or equal to 1"),
         ({"query": "a", "top": "3"}, r"top: .*valid integer"),
-        ({"query": "a", "conjunction": "xor"}, r"conjunction: .*'product'"),
+        ({"query": "a", "method": "xor"}, r"method: .*'product'"),
         ({"query": "a", "documents": "/etc/passwd"}, r"documents: Extra inputs are not permitted"),
         ({"query": ["a"]}, r"query: .*valid string"),
         ({}, r"query: Field required"),
@@ -208,7 +208,7 @@ def test_the_description_of_the_api_is_complete(client: TestClient) -> None:
     }
     for path in api["paths"]:
         assert path in page
-    for name in ("conjunction", "inclusion_reversed", "threshold", "413"):
+    for name in ("method", "inclusion_reversed", "threshold", "413"):
         assert name in page
     assert "a dog &amp; ~on a leash" in page
     assert json.dumps(api).count("HTTPValidationError") == 0  # refusals have their own form

@@ -48,6 +48,7 @@ def root() -> Path:
 
 def search_defaults() -> Defaults | None:
     """The model and the index of the workflow, for `subspaces search` without options inside the project's folder."""
+    from subspaces.pipeline.experiment import SOURCES
     from subspaces.search.commands import Defaults
 
     if not in_project():
@@ -55,7 +56,7 @@ def search_defaults() -> Defaults | None:
     project = project_here()
     efficiency = project.experiment("efficiency")
     model, index = efficiency.text_model, efficiency.index(project.params.retrieval.search_kind)
-    return Defaults(model.path.parent, index.path.with_suffix(""), model.output, index.output)
+    return Defaults(model.path.parent, index.path.with_suffix(""), index.output, SOURCES)
 
 
 def captions_here() -> Path | None:

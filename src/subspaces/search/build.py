@@ -126,7 +126,7 @@ def merge(
     _check_parts(parts)
     first = parts[0][0]
     whole = first.documents.model_copy(update={"start": 0, "stop": first.documents.total})
-    wanted = _wanted(kind, engine, uri, first.encoder, first.dim, whole, settings)
+    wanted = _wanted(kind, engine, uri, first.encoder, first.dim, whole, settings, first.columns)
     if first.kind != f"exact-{wanted_precision(wanted)}":
         raise UserError(
             f"{wanted.kind} is made from exact-{wanted_precision(wanted)} shards, these are {first.kind}: encode them again."
@@ -135,7 +135,7 @@ def merge(
         if work is None:
             return out
         if not (work / MANIFEST).exists():
-            for name in (*store_files(kind_named(wanted.kind).precision), WINDOWS):
+            for name in (*store_files(kind_named(wanted.kind).precision), WINDOWS, *wanted.columns):
                 _join([folder / name for _, folder in parts], work / name)
             texts = (text for _, folder in parts for text in _texts(StoredTexts(folder)))
             _finish(work, wanted, texts, progress.say)
@@ -158,7 +158,7 @@ def _build(
     progress = progress or Silent()
     stop = documents.count if stop is None else stop
     rows = Slice(start=start, stop=stop, total=documents.count, of=documents.sha256)
-    wanted = _wanted(kind, engine, uri, encoder.fingerprint, encoder.dim, rows, settings)
+    wanted = _wanted(kind, engine, uri, encoder.fingerprint, encoder.dim, rows, settings, encoder.columns)
     with _work_folder(out, wanted) as work:
         if work is None:
             return out
@@ -170,7 +170,14 @@ def _build(
 
 
 def _wanted(
-    kind: str, engine: str, uri: str | None, encoder: str, dim: int, rows: Slice, settings: dict[str, Any] | None
+    kind: str,
+    engine: str,
+    uri: str | None,
+    encoder: str,
+    dim: int,
+    rows: Slice,
+    settings: dict[str, Any] | None,
+    columns: dict[str, int],
 ) -> Manifest:
     """The manifest of the request, checked before any work."""
     count = rows.stop - rows.start
@@ -190,6 +197,7 @@ def _wanted(
         asked=settings or {},
         engine=engine,
         uri=check_engine(engine, uri, kind),
+        columns=columns,
     )
 
 
@@ -200,14 +208,15 @@ def wanted_precision(wanted: Manifest) -> str:
 def _encode(documents: Documents, encoder: HalfVectorEncoder, work: Path, wanted: Manifest, progress: Progress) -> None:
     before = read_json(work / _PROGRESS)
     precision = kind_named(wanted.kind).precision
-    writer = StoreWriter(work, precision, wanted.width, before["documents"], before["rows"])
+    writer = StoreWriter(work, precision, wanted.width, before["documents"], before["rows"], wanted.columns)
     texts = documents.texts(wanted.documents.start + writer.documents, wanted.documents.stop)
     progress.start(wanted.count, writer.documents)
     try:
         while block := list(islice(texts, BLOCK)):
             windows = encoder.windows(block)
-            half, trace = encoder.half_vectors_and_traces([window for split in windows for window in split])
-            writer.append(half, trace, [len(split) for split in windows])
+            flat = [window for split in windows for window in split]
+            half, trace = encoder.half_vectors_and_traces(flat)
+            writer.append(half, trace, [len(split) for split in windows], encoder.column_values(flat, half, trace))
             _note_progress(work, wanted, writer.documents, writer.rows)
             progress.update(writer.documents, {})
     finally:
@@ -232,7 +241,7 @@ def _finish(work: Path, wanted: Manifest, texts: Iterable[str], say: Callable[[s
     _same_documents(len(StoredTexts(work)) == wanted.count, work)
     _same_documents(wanted.count != wanted.documents.total or written == wanted.documents.of, work)
     store = Store(work, kind.precision, wanted.width)
-    names, used = [*StoredTexts.NAMES, WINDOWS], None
+    names, used = [*StoredTexts.NAMES, WINDOWS, *wanted.columns], None
     if wanted.engine != "embedded":
         fill_engine(wanted, store, say)
     else:
@@ -318,7 +327,7 @@ def _check_parts(parts: list[tuple[Manifest, Path]]) -> None:
         raise UserError("there are no shards to merge.")
     first, home = parts[0]
     for one, folder in parts[1:]:
-        for what in ("encoder", "dim", "kind"):
+        for what in ("encoder", "dim", "kind", "columns"):
             if getattr(one, what) != getattr(first, what):
                 raise UserError(
                     f"{home} and {folder} differ in their {what}: {getattr(first, what)} and {getattr(one, what)}."

@@ -13,13 +13,15 @@ import typer
 from subspaces.errors import UserError
 
 if TYPE_CHECKING:
-    from subspaces.search import query as language
+    from subspaces.search.calibration import Method
+    from subspaces.search.half_vectors import HalfVectorEncoder
 
 Model = Annotated[
     Path | None,
     typer.Option(
         envvar="SUBSPACES_MODEL",
-        help="The folder of a trained subspace model; default: the model of params.yaml (retrieval: model).",
+        help="The folder of a trained subspace model; default: the model of params.yaml if it is trained, else the one "
+        "that ships.",
     ),
 ]
 Index = Annotated[
@@ -31,17 +33,23 @@ Index = Annotated[
 ]
 Threads = Annotated[int, typer.Option(help="Threads for the arithmetic.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable.")]
-Conjunction = Annotated[str, typer.Option(help="product, sandwich-hard or exact.")]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        help="product, sandwich-hard, exact (one matrix for the query), calibrated or hybrid (a probability for each "
+        "term); default: the best of the model."
+    ),
+]
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """The model folder and the index folder that a project makes, and the workflow targets that make them."""
+    """The model folder and the index folder that a project makes, the workflow target of the index, and the sources."""
 
     model: Path
     index: Path
-    model_target: str
     index_target: str
+    sources: Path
 
 
 _project: Callable[[], Defaults | None] = lambda: None  # noqa: E731
@@ -53,26 +61,34 @@ def use_project(defaults: Callable[[], Defaults | None]) -> None:
     _project = defaults
 
 
-def _or_default(given: Path | None, option: str) -> Path:
+def _index(given: Path | None) -> Path:
     if given is not None:
         return given
     defaults = _project()
     if defaults is None:
-        raise UserError(f"give one with {option}: outside of a project folder (params.yaml) there is no default.")
-    name = option.removeprefix("--")
-    folder: Path = getattr(defaults, name)
-    if not folder.is_dir():
-        target = getattr(defaults, f"{name}_target")
-        raise UserError(f"{folder} is missing: run `snakemake --cores 2 -- {target}`, or give another with {option}.")
-    return folder
+        raise UserError(
+            "give --documents FILE or --index DIR: outside of a project folder (params.yaml) there are no default documents."
+        )
+    if not defaults.index.is_dir():
+        raise UserError(
+            f"{defaults.index} is missing: run `snakemake --cores 2 -- {defaults.index_target}`, or give --documents FILE "
+            "or another index with --index."
+        )
+    return defaults.index
 
 
-def _encoder(model: Path | None, threads: int):
+def _encoder(model: Path | None, threads: int) -> HalfVectorEncoder:
+    """The given model; else that of the project if it is trained; else the one that ships."""
     from subspaces.search.half_vectors import HalfVectorEncoder
+    from subspaces.text.subspace_encoder import SubspaceEncoder
     from subspaces.training.loop import set_threads
 
     set_threads(threads)
-    return HalfVectorEncoder.from_pretrained(_or_default(model, "--model"))
+    defaults = _project()
+    if model is None and defaults is not None and defaults.model.is_dir():
+        model = defaults.model
+    sources = defaults.sources if defaults is not None and defaults.sources.is_dir() else None
+    return HalfVectorEncoder.of(SubspaceEncoder.from_pretrained(model, sources))
 
 
 def encode(
@@ -159,7 +175,7 @@ def search(
     ] = None,
     model: Model = None,
     top: Annotated[int, typer.Option(help="How many documents.")] = 10,
-    conjunction: Conjunction = "product",
+    method: MethodName = None,
     effort: Annotated[
         float | None,
         typer.Option(help="Approximate kinds: the factor by which more candidates are scored."),
@@ -184,10 +200,9 @@ def search(
         if extra := _windows(opened):
             typer.echo(f"{len(opened):,} documents{extra}", err=True)
     else:
-        folder = _or_default(index, "--index")
-        opened = SubspaceIndex.open(folder, _encoder(model, threads), uri=uri, verify=verify)
-    operator = cast("language.Conjunction", conjunction)  # `search` names the choices where it is none of them
-    hits = opened.search(tree, top, operator, CARE if effort is None else effort)
+        opened = SubspaceIndex.open(_index(index), _encoder(model, threads), uri=uri, verify=verify)
+    chosen = cast("Method | None", method)  # `search` names the choices where it is none of them
+    hits = opened.search(tree, top, chosen, CARE if effort is None else effort)
     if as_json:
         typer.echo(json.dumps([hit._asdict() for hit in hits], ensure_ascii=False))
         return

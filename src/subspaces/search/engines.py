@@ -136,6 +136,12 @@ class MilvusSearcher:
         scores = torch.tensor([[hit["distance"] for hit in hits] for hits in found], dtype=torch.float32)
         return scores, torch.tensor([[hit["row"] for hit in hits] for hits in found], dtype=torch.int64)
 
+    def scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        with _plain_errors(self.uri):
+            found = self.client.get(self.name, ids=rows.tolist(), output_fields=["row", _FIELD])
+        vectors = {hit["row"]: hit[_FIELD] for hit in found}
+        return queries @ torch.tensor([vectors[row] for row in rows.tolist()], dtype=torch.float32).T
+
 
 @contextmanager
 def _plain_errors(uri: str) -> Iterator[None]:

@@ -9,6 +9,7 @@ texts as it does by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,23 +18,32 @@ from torch import Tensor
 
 from subspaces.algebra import Subspace, half_vector
 from subspaces.errors import UserError
+from subspaces.search.calibration import GENERIC, SearchProfile
 
 if TYPE_CHECKING:
     from subspaces.text.load import TextModel
 
 _TEXTS = 512  # encoded together: bounds the memory when only half-vectors are kept
 OVERLAP = 0.25  # of a window with the next
+HUB, VECTORS, COSINE_HUB = "hub.f32", "vectors.f16", "cosine_hub.f32"  # columns of an index, one file each
 
 
 class TextEncoder(Protocol):
-    dim: int
-    fingerprint: str
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
     def encode(self, texts: Any) -> Any: ...
 
 
 class HalfVectorEncoder:
-    """Wraps a callable from texts to projectors (N, d, d); `HalfVectorEncoder.of` wraps an encoder object."""
+    """Wraps a callable from texts to projectors (N, d, d); `HalfVectorEncoder.of` wraps an encoder object.
+
+    `profile` says how its texts are searched best; `vectors(texts)` gives unit vectors (N, h) of the plain backbone, for
+    the method `hybrid`.
+    """
 
     def __init__(
         self,
@@ -42,15 +52,19 @@ class HalfVectorEncoder:
         fingerprint: str,
         model: Any = None,
         windows: Callable[[list[str]], list[list[str]]] | None = None,
+        profile: SearchProfile | None = None,
+        vectors: Callable[[list[str]], Tensor] | None = None,
     ):
         self._projectors, self.dim, self.fingerprint, self.model = projectors, dim, fingerprint, model
-        self._windows = windows
+        self._windows, self._vectors, self.profile = windows, vectors, profile or SearchProfile()
 
     @classmethod
     def of(cls, encoder: TextEncoder) -> HalfVectorEncoder:
-        """Any encoder object."""
+        """Any encoder object; with the trained model inside, if it has one (`text_model`), also its windows and calibration."""
         if isinstance(encoder, cls):
             return encoder
+        if (model := getattr(encoder, "text_model", None)) is not None:
+            return cls.of_text_model(model)
         missing = [name for name in ("encode", "dim", "fingerprint") if not hasattr(encoder, name)]
         if missing:
             raise UserError(f"{type(encoder).__name__} is not an encoder of subspaces: it has no {', '.join(missing)}.")
@@ -75,7 +89,11 @@ class HalfVectorEncoder:
         def count(texts: list[str]) -> list[int]:
             return [len(ids) for ids in model.tokeniser.encode(texts, 1 << 30)[0]]
 
-        return cls(model.projectors, model.dim, model.fingerprint, model, TokenWindows(count, model.limit))
+        from subspaces.text.pooling import keeps_backbone, plain_vectors
+
+        vectors = partial(plain_vectors, model) if keeps_backbone(model) else None
+        windows, profile = TokenWindows(count, model.limit), SearchProfile.of_model(model)
+        return cls(model.projectors, model.dim, model.fingerprint, model, windows, profile, vectors)
 
     @property
     def width(self) -> int:
@@ -119,6 +137,41 @@ class HalfVectorEncoder:
         if not blocks:
             return torch.zeros(0, self.width), torch.zeros(0)
         return torch.cat([half for half, _ in blocks]), torch.cat([trace for _, trace in blocks])
+
+    def vectors(self, texts: Sequence[str]) -> Tensor:
+        """Unit vectors of the plain backbone, float32 (N, h)."""
+        if self._vectors is None:
+            raise UserError(
+                "this model has no plain backbone inside, so no cosines: the method hybrid needs a model that was "
+                "trained with adapters."
+            )
+        return self._vectors(list(texts)).float()
+
+    @cached_property
+    def generic(self) -> Tensor:
+        """The mean half-vector (d(d+1)/2,) of generic texts: its inner product with a NIS vector is the hub correction."""
+        return self.half_vectors(GENERIC).mean(0)
+
+    @cached_property
+    def generic_vector(self) -> Tensor:
+        """The mean vector (h,) of generic texts by the plain backbone."""
+        return self.vectors(GENERIC).mean(0)
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """What an index stores of each row beside its half-vector, because a calibration reads it: file name -> width."""
+        columns = {HUB: 1} if self.profile.hub else {}
+        if self.profile.vectors:
+            columns |= {VECTORS: len(self.generic_vector), COSINE_HUB: 1}
+        return columns
+
+    def column_values(self, texts: Sequence[str], half: Tensor, trace: Tensor) -> dict[str, Tensor]:
+        """The values of `columns` (N, width) for texts whose half-vectors and traces are known."""
+        values = {HUB: (half @ self.generic / trace)[:, None]} if self.profile.hub else {}
+        if self.profile.vectors:
+            vectors = self.vectors(texts)
+            values |= {VECTORS: vectors, COSINE_HUB: (vectors @ self.generic_vector)[:, None]}
+        return values
 
     def _blocks(self, texts: Sequence[str]) -> Iterator[tuple[Tensor, Tensor]]:
         texts = list(texts)

@@ -1,7 +1,9 @@
 """An index that answers queries: which documents lie most in a composed subspace (paper §4.6, last figure).
 
-The score of a document is NIS(P_query | P_document) = ⟨hvec(P_document)/Tr(P_document), hvec(Q)⟩: one inner product for
-every form of query. A document that is longer than the model's limit has several windows, and its best window counts.
+The methods product, sandwich-hard and exact compose one matrix: the score of a document is NIS(P_query | P_document) =
+⟨hvec(P_document)/Tr(P_document), hvec(Q)⟩, one inner product for every form of query. The methods calibrated and hybrid
+score each term, and combine probabilities (calibration.py, termwise.py). A document that is longer than the model's
+limit has several windows, and its best window counts.
 """
 
 from __future__ import annotations
@@ -20,15 +22,17 @@ from subspaces.algebra import Subspace, half_vector
 from subspaces.errors import UserError
 from subspaces.files import digest
 from subspaces.search.build import Progress, build_index, part_folder
+from subspaces.search.calibration import Method
 from subspaces.search.documents import StoredTexts
 from subspaces.search.engines import open_searcher
 from subspaces.search.half_vectors import HalfVectorEncoder, TextEncoder
 from subspaces.search.kinds.base import Answer, ExactSearcher
 from subspaces.search.query import Conjunction, Query, evaluate, parse, terms
-from subspaces.search.storage import MANIFEST, Manifest, StaleIndex, cache_folder, read_windows
+from subspaces.search.storage import MANIFEST, Manifest, StaleIndex, cache_folder, read_column, read_windows
+from subspaces.search.termwise import TermwiseSearch
 
 CARE = 4.0  # effort for single queries: short, general texts need more candidates than captions
-_BLOCK = 4096
+Asked = str | Query | Subspace | Tensor
 
 
 class Hit(NamedTuple):
@@ -51,6 +55,10 @@ class SubspaceIndex:
         self._document = None  # of each row; None where every document is one row
         if manifest.rows != manifest.count:
             self._document = torch.from_numpy(np.repeat(np.arange(manifest.count), read_windows(folder)))
+        columns = {name: read_column(folder, name, width) for name, width in manifest.columns.items()}
+        self._termwise = (
+            TermwiseSearch(manifest, self.searcher, encoder, columns, self._document) if encoder is not None else None
+        )
 
     @classmethod
     def build(
@@ -132,42 +140,62 @@ class SubspaceIndex:
     def dim(self) -> int:
         return self.manifest.dim
 
-    def search(
-        self,
-        query: str | Query | Subspace | Tensor,
-        top: int = 10,
-        conjunction: Conjunction = "product",
-        effort: float = CARE,
-    ) -> list[Hit]:
-        """The best documents for a query: a text in the query language, its tree, a subspace, or a matrix (d, d)."""
-        return self.search_many([query], top, conjunction, effort)[0]
+    @property
+    def method(self) -> Method:
+        """The default of `search`: the one that the model is searched best with."""
+        return self.encoder.profile.method if self.encoder is not None else "product"
+
+    def search(self, query: Asked, top: int = 10, method: Method | None = None, effort: float = CARE) -> list[Hit]:
+        """The best documents for a query: a text in the query language, its tree, a subspace, or a matrix (d, d).
+
+        A subspace or a matrix is one term, ranked by inclusion whatever the method.
+        """
+        return self.search_many([query], top, method, effort)[0]
 
     def search_many(
-        self,
-        queries: Sequence[str | Query | Subspace | Tensor],
-        top: int = 10,
-        conjunction: Conjunction = "product",
-        effort: float = CARE,
+        self, queries: Sequence[Asked], top: int = 10, method: Method | None = None, effort: float = CARE
     ) -> list[list[Hit]]:
-        """As `search`, for several queries at once: texts are encoded together, scores are one product of matrices."""
+        """As `search`, for several queries at once: texts are encoded together."""
         if not queries:
             return []
-        scores, rows = self.search_matrices(self.matrices(queries, conjunction), top, effort)
+        method = method or self.method
+        calibration = self.encoder.profile.calibration(method) if self.encoder is not None else None
+        trees = [parse(query) if isinstance(query, str) else query for query in queries]
+        encoded = self._encoded(trees)
+        answers: dict[int, Answer] = {}
+        if calibration is not None and self._termwise is not None:
+            count = _checked(top, effort, len(self))
+            for place, tree in enumerate(trees):
+                if isinstance(tree, Query):
+                    answers[place] = self._termwise.search(tree, encoded, calibration, count, effort)
+        rest = [place for place in range(len(trees)) if place not in answers]
+        if rest:
+            conjunction: Conjunction = "product" if method == "calibrated" or method == "hybrid" else method
+            matrices = torch.stack([self._matrix(trees[place], encoded, conjunction) for place in rest])
+            scores, rows = self.search_matrices(matrices, top, effort)
+            for number, place in enumerate(rest):
+                answers[place] = scores[number : number + 1], rows[number : number + 1]
         return [
-            [Hit(score, row, self.texts[row]) for score, row in zip(*answer, strict=True) if row >= 0]
-            for answer in zip(scores.tolist(), rows.tolist(), strict=True)
+            [
+                Hit(score, row, self.texts[row])
+                for score, row in zip(scores[0].tolist(), rows[0].tolist(), strict=True)
+                if row >= 0
+            ]
+            for scores, rows in (answers[place] for place in range(len(trees)))
         ]
 
-    def matrices(
-        self, queries: Sequence[str | Query | Subspace | Tensor], conjunction: Conjunction = "product"
-    ) -> Tensor:
+    def matrices(self, queries: Sequence[Asked], conjunction: Conjunction = "product") -> Tensor:
         """The symmetric matrices (B, d, d) of queries."""
         trees = [parse(query) if isinstance(query, str) else query for query in queries]
+        encoded = self._encoded(trees)
+        return torch.stack([self._matrix(tree, encoded, conjunction) for tree in trees])
+
+    def _encoded(self, trees: Sequence[Query | Subspace | Tensor]) -> dict[str, Subspace]:
+        """The subspace of every term of some queries."""
         texts = list(dict.fromkeys(text for tree in trees if isinstance(tree, Query) for text in terms(tree)))
         if texts and self.encoder is None:
             raise UserError("this index was opened without an encoder: pass one to open, or ask with matrices.")
-        encoded = dict(zip(texts, self.encoder.encode(texts), strict=True)) if texts and self.encoder else {}
-        return torch.stack([self._matrix(tree, encoded, conjunction) for tree in trees])
+        return dict(zip(texts, self.encoder.encode(texts), strict=True)) if texts and self.encoder else {}
 
     def search_matrices(self, queries: Tensor, top: int = 10, effort: float = 1.0) -> Answer:
         """Scores (B, top), best first, and documents (B, top) for symmetric matrices (B, d, d).
@@ -175,15 +203,12 @@ class SubspaceIndex:
         `top` is at most the number of documents. An approximate kind scores `effort` times the candidates that it was
         built for; if it finds fewer than `top` documents, the rest is −1.
         """
-        if not effort > 0:
-            raise UserError(f"effort must be above 0, got {effort}: 1 is fast, 4 is careful.")
-        if top < 1:
-            raise UserError(f"cannot return the best {top:,} documents: ask for at least 1.")
+        top = _checked(top, effort, len(self))
         half = self._half(queries)
         # Tr(P I)/Tr(P) is 1 for every document. This part of a query, large in a negation, cannot change the order: it
         # is added at the end.
         same = (half @ self._constant / self.dim).unsqueeze(1)
-        half, top = half - same * self._constant, min(top, len(self))
+        half = half - same * self._constant
         if self._document is None:
             scores, rows = self.searcher.search(half, top, effort)
         else:
@@ -194,9 +219,7 @@ class SubspaceIndex:
         """The scores of all documents (B, N) for symmetric matrices (B, d, d); the kind of the index must be exact."""
         if not isinstance(self.searcher, ExactSearcher):
             raise UserError(f"{self.folder} is of kind {self.manifest.kind}: only an exact index scores all documents.")
-        half, store = self._half(queries), self.searcher.store
-        parts = [half @ store.half[start : start + _BLOCK].float().T for start in range(0, len(store), _BLOCK)]
-        scores = torch.cat(parts, dim=1) / store.trace
+        scores = self.searcher.score_all(self._half(queries))
         if self._document is None:
             return scores
         best = scores.new_full((len(scores), len(self)), -torch.inf)
@@ -237,6 +260,15 @@ class SubspaceIndex:
         if not isinstance(matrix, Tensor) or tuple(matrix.shape) != (self.dim, self.dim):
             raise UserError(f"a query is a text, its tree, or one subspace or matrix of dimension {self.dim}.")
         return Subspace(matrix).symmetric().projector.float()
+
+
+def _checked(top: int, effort: float, count: int) -> int:
+    """How many documents to return: at most all."""
+    if not effort > 0:
+        raise UserError(f"effort must be above 0, got {effort}: 1 is fast, 4 is careful.")
+    if top < 1:
+        raise UserError(f"cannot return the best {top:,} documents: ask for at least 1.")
+    return min(top, count)
 
 
 def _first_of_each(documents: list[int]) -> list[int]:

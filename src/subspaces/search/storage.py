@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,6 +67,9 @@ class Manifest(Strict):
     settings: dict[str, Any] = Field(default_factory=dict)
     engine: str = "embedded"
     uri: str | None = None  # of an engine that stores the vectors elsewhere
+    columns: dict[str, int] = Field(
+        default_factory=dict
+    )  # values per row in further files, for the calibration of terms
     files: dict[str, StoredFile] = Field(default_factory=dict)
     bytes: int = 0
     format: int = FORMAT
@@ -79,7 +82,7 @@ class Manifest(Strict):
     def request(self) -> str:
         """Identifies what was asked for: the same request is the same index."""
         parts = [self.kind, self.engine, self.uri, self.encoder, self.dim, self.documents.model_dump(), self.asked]
-        return digest([FORMAT, *parts])
+        return digest([FORMAT, *parts, *([self.columns] if self.columns else [])])
 
     def finished(self, folder: Path, names: list[str], rows: int, settings: Strict | None) -> Manifest:
         """The manifest of a complete folder, with the digests of its files."""
@@ -177,7 +180,7 @@ class Store:
 
     def nis(self, rows: slice | Tensor) -> Tensor:
         """hvec(P)/Tr(P) of the rows, float32."""
-        return self.half[rows].float().div_(self.trace[rows].unsqueeze(1))
+        return self.half[rows].to(torch.float32, copy=True).div_(self.trace[rows].unsqueeze(1))
 
     def blocks(self, size: int) -> Iterator[tuple[int, Tensor]]:
         """(first row, NIS vectors) of consecutive blocks."""
@@ -198,6 +201,16 @@ def store_files(precision: str) -> tuple[str, str]:
     return _TYPES[precision][0], _TRACE
 
 
+def column_type(name: str) -> np.dtype:
+    """The type of a column's numbers, by the end of its file name."""
+    return np.dtype({"f16": "<f2", "f32": "<f4"}[name.rpartition(".")[2]])
+
+
+def read_column(folder: Path, name: str, width: int) -> Tensor:
+    """(rows, width), memory-mapped."""
+    return torch.from_numpy(np.memmap(folder / name, dtype=column_type(name), mode="c").reshape(-1, width))
+
+
 def read_windows(folder: Path) -> np.ndarray:
     """The number of rows of each document, (documents,)."""
     return np.fromfile(folder / WINDOWS, dtype="<u4")
@@ -207,14 +220,23 @@ class StoreWriter:
     """Appends blocks of documents. Bytes after the given numbers of documents and rows, left by a killed writer, are
     cut off."""
 
-    def __init__(self, folder: Path, precision: str, width: int, documents: int = 0, rows: int = 0):
-        dtype = _TYPES[precision][1]
+    def __init__(
+        self,
+        folder: Path,
+        precision: str,
+        width: int,
+        documents: int = 0,
+        rows: int = 0,
+        columns: Mapping[str, int] | None = None,
+    ):
+        dtype, self._columns = _TYPES[precision][1], dict(columns or {})
         sizes = _sizes(precision, width, documents, rows)
+        sizes |= {name: rows * count * column_type(name).itemsize for name, count in self._columns.items()}
         if any(not (folder / name).is_file() or (folder / name).stat().st_size < size for name, size in sizes.items()):
             documents = rows = 0
         self.documents, self.rows = documents, rows
         self._files: list[tuple[IO[bytes], DTypeLike]] = []
-        kinds: tuple[DTypeLike, ...] = (dtype, np.float32, "<u4")
+        kinds: tuple[DTypeLike, ...] = (dtype, np.float32, "<u4", *map(column_type, self._columns))
         for (name, size), kind in zip(sizes.items(), kinds, strict=True):
             size = size if documents else 0
             handle = open(folder / name, "r+b" if size else "wb")  # noqa: SIM115
@@ -222,11 +244,18 @@ class StoreWriter:
             handle.seek(size)
             self._files.append((handle, kind))
 
-    def append(self, half: Tensor, trace: Tensor, windows: list[int]) -> None:
+    def append(
+        self, half: Tensor, trace: Tensor, windows: list[int], values: Mapping[str, Tensor] | None = None
+    ) -> None:
         """Write and flush to disk: when this returns, the rows survive a power cut."""
-        blocks: tuple[ArrayLike, ...] = (half.numpy(), trace.numpy(), windows)
-        for (handle, kind), values in zip(self._files, blocks, strict=True):
-            handle.write(np.ascontiguousarray(values, dtype=kind).data)
+        blocks: tuple[ArrayLike, ...] = (
+            half.numpy(),
+            trace.numpy(),
+            windows,
+            *((values or {})[name].numpy() for name in self._columns),
+        )
+        for (handle, kind), block in zip(self._files, blocks, strict=True):
+            handle.write(np.ascontiguousarray(block, dtype=kind).data)
             handle.flush()
             os.fsync(handle.fileno())
         self.documents += len(windows)

@@ -87,7 +87,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
     @app.post("/api/search", responses=_REFUSED)
     def search(request: SearchRequest) -> SearchAnswer:
         """The documents that lie most in the subspace of a query."""
-        return service.search(request.query, request.top, request.conjunction)
+        return service.search(request.query, request.top, request.method)
 
     @app.post("/api/entail", responses={status: _REFUSED[status] for status in (413, 422)})
     def entail(request: EntailRequest) -> EntailAnswer:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from subspaces.search.query import DEPTH, LENGTH, OPERATORS, TERMS, Conjunction
+from subspaces.search.calibration import Method
+from subspaces.search.query import DEPTH, LENGTH, OPERATORS, TERMS
 from subspaces.settings import Strict
 
 BODY_BYTES = 65_536
@@ -35,7 +36,7 @@ class SearchRequest(Strict):
         ),
     ]
     top: Top = 10
-    conjunction: Annotated[Conjunction | None, Field(description="How terms are combined")] = None
+    method: Annotated[Method | None, Field(description="How terms are combined; default: the best of the model")] = None
 
 
 class SearchTerm(Strict):
@@ -130,7 +131,7 @@ class Status(Strict):
     documents: Annotated[str, Field(description="Name of the file, or sample")]
     count: int
     hierarchy: HierarchyStatus | None
-    conjunctions: Annotated[list[str], Field(description="How terms can be combined")]
+    methods: Annotated[list[str], Field(description="How terms can be combined")]
     limits: Limits
 
 

@@ -13,13 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 
 from subspaces.algebra import Subspace
 from subspaces.hierarchy.model import Hierarchy
 from subspaces.search.build import Progress
+from subspaces.search.calibration import Method
 from subspaces.search.half_vectors import HalfVectorEncoder
 from subspaces.search.index import SubspaceIndex
 from subspaces.search.query import Conjunction, Not, Query, Term, parse
@@ -99,17 +100,16 @@ class Service:
             )
             if hierarchy is not None
             else None,
-            conjunctions=list(get_args(Conjunction)),
+            methods=[*get_args(Conjunction), *self._texts.profile.calibrations],
             limits=Limits(),
         )
 
-    def search(self, query: str, top: int, conjunction: str | None) -> SearchAnswer:
+    def search(self, query: str, top: int, method: Method | None) -> SearchAnswer:
         """The best documents, and how much of each lies in each term of the query."""
         tree = parse(query)
-        chosen: dict[str, Any] = {} if conjunction is None else {"conjunction": conjunction}
         excluded = {text: all(signs) for text, signs in _signs(tree).items()}
         with self._lock:
-            found = self.index.search(tree, top, **chosen)
+            found = self.index.search(tree, top, method)
             windows = self._texts.windows([hit.text for hit in found])
             flat = [window for split in windows for window in split]
             encoded = self._texts.encode([*excluded, *flat])

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -24,24 +21,9 @@ from subspaces.files import atomic_file, read_json, sha256_file, write_json
 from subspaces.search.index import SubspaceIndex
 from subspaces.search.query import And, Conjunction, Not, Or, Query, Term, parse
 from subspaces.text.backbone import Backbone
-from subspaces.text.encoders.vector import mean_pool
-from subspaces.text.texts import TokenTable, WordPieces, Words, backbone_tokeniser
+from subspaces.text.pooling import pooled
+from subspaces.text.texts import WordPieces, Words, backbone_tokeniser
 from subspaces.training.loop import set_threads
-
-
-@torch.inference_mode()
-def pooled(
-    backbone: Backbone, tokeniser: WordPieces | Words, texts: Sequence[str], limit: int, batch: int = 128
-) -> Tensor:
-    """Unit vectors (N, h) of texts: the mean of the last hidden states."""
-    table = TokenTable.of(list(texts), tokeniser, limit)
-    order = np.argsort(table.lengths, kind="stable")
-    found = torch.empty(len(table), backbone.size)
-    for start in range(0, len(order), batch):
-        rows = order[start : start + batch]
-        tokens = table.batch(rows)
-        found[torch.from_numpy(rows)] = F.normalize(mean_pool(backbone(tokens), tokens.mask), dim=-1)
-    return found
 
 
 def signed_terms(query: Query, sign: int = 1) -> list[tuple[str, int]]:

@@ -32,6 +32,10 @@ class Searcher(Protocol):
         """
         ...
 
+    def scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        """The scores (B, R) of some rows (R,), as precise as the index stores them."""
+        ...
+
 
 class Kind(Protocol):
     """A way to store and search half-vectors."""
@@ -140,6 +144,14 @@ class ExactSearcher:
                 yield start, shared.div_(self.store.trace[rows])
 
         return best_of_blocks(blocks(), top)
+
+    def scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        parts = [queries @ self.store.nis(some).T for some in rows.split(_ROWS)]
+        return torch.cat(parts, dim=1) if parts else torch.empty(len(queries), 0)
+
+    def score_all(self, queries: Tensor) -> Tensor:
+        """The scores (B, N) of all rows."""
+        return torch.cat([queries @ block.T for _, block in self.store.blocks(_ROWS)], dim=1)
 
 
 def write_faiss(index: Any, path: Path) -> None:

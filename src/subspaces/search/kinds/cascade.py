@@ -170,11 +170,18 @@ class CascadeSearcher:
         rows = self.stages.codes.best(w, short)[1].sort(dim=1).values  # in the order of the file, which memory likes
         place = self._reduced(w * self.stages.emphasis, rows).topk(last, dim=1, sorted=False).indices
         rows = rows.gather(1, place).sort(dim=1).values  # once more: it is the order of equal scores
+        return keep_best(self._all_entries(queries, w, rows), rows, top)
+
+    def scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        return self._all_entries(queries, self.reduction.ask(queries), rows.expand(len(queries), -1))
+
+    def _all_entries(self, queries: Tensor, w: Tensor, rows: Tensor) -> Tensor:
+        """Scores (B, c) from everything that is stored of some documents (B, c), chosen for each query."""
 
         def reduced() -> Tensor:
             return self._reduced(w, rows) + self.reduction.shared(queries).unsqueeze(1)
 
-        return keep_best(self.rows.scores(rows, queries, reduced), rows, top)
+        return self.rows.scores(rows, queries, reduced)
 
     def _reduced(self, w: Tensor, rows: Tensor) -> Tensor:
         """Scores by all coordinates of some documents (B, c), chosen for each query."""

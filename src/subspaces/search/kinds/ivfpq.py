@@ -93,6 +93,11 @@ class IvfPqSearcher:
         scores, rows = self.index.search(padded(queries, self.index.d), top)
         return torch.from_numpy(scores).add_((queries @ self.mean).unsqueeze(1)), torch.from_numpy(rows)
 
+    def scores(self, queries: Tensor, rows: Tensor) -> Tensor:
+        self.index.make_direct_map()  # does nothing the second time
+        vectors = torch.from_numpy(self.index.reconstruct_batch(rows.numpy()))[:, : len(self.mean)]
+        return queries @ (vectors + self.mean).T
+
 
 def number_of_lists(count: int, train: int) -> int:
     """The power of two below 4√N, but no more than can be trained."""

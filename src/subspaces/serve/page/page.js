@@ -74,7 +74,7 @@ const units = (text, characters) => [...text].slice(0, characters).join("").leng
 
 function search(query) {
   const request = { query, top: Number($("top").value) };
-  if ($("conjunction").value) request.conjunction = $("conjunction").value;
+  if ($("method").value) request.method = $("method").value;
   run("search", () => ask("search", "/api/search", request), showHits, (error) => {
     $("terms").hidden = true;
     $("hits").replaceChildren();
@@ -241,7 +241,7 @@ function listen() {
   submit("search-form", () => go("search", { query: $("query").value }));
   submit("entail-form", () => go("entail", { premise: $("premise").value, hypothesis: $("hypothesis").value }));
   submit("node-form", () => go("hierarchy", { node: $("node").value }));
-  for (const field of ["top", "conjunction"]) $(field).addEventListener("change", () => $("query").value.trim() && search($("query").value));
+  for (const field of ["top", "method"]) $(field).addEventListener("change", () => $("query").value.trim() && search($("query").value));
   for (const field of ["premise", "hypothesis"]) {
     $(field).addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -280,7 +280,7 @@ async function start() {
     $("about").textContent = `${plural(status.count, "document")} (${status.documents}), subspaces of R${superscript(status.dim)}`;
     $("model").textContent = `Model ${status.model}${status.backbone ? ` on ${status.backbone}` : ""}, weights ${status.weights.slice(0, 12)}`;
     $("limits").textContent = `At most ${limits.query_characters.toLocaleString("en")} characters, ${limits.terms} terms, nesting ${limits.nesting}.`;
-    $("conjunction").append(...status.conjunctions.map((name) => make("option", { value: name }, name)));
+    $("method").append(...status.methods.map((name) => make("option", { value: name }, name)));
     $("no-hierarchy").hidden = hierarchy !== null;
     $("has-hierarchy").hidden = hierarchy === null;
     if (hierarchy) $("node-examples").replaceChildren(`${plural(hierarchy.nodes, "node")} of ${hierarchy.name}. The most general:`, ...hierarchy.examples.map(nodeButton));
