@@ -35,7 +35,7 @@ try:
     import numba
     from numba.extending import overload, register_jitable
 except Exception as error:  # a platform without numba, or one whose LLVM does not load: any reason will do
-    numba, _UNAVAILABLE = None, f"{type(error).__name__}: {error}"
+    numba, _UNAVAILABLE = None, f"{type(error).__name__}: {error}"  # type: ignore[assignment]
     _warned = False
 
 
@@ -85,8 +85,8 @@ def _overload(operation: Callable, chosen: Callable[[type], Callable | None], ex
     def of_tangent(space, point, gradient):
         return chosen(kind(space))
 
-    typing = {energy_and_gradient: of_energy, move: of_move, tangent: of_tangent}[operation]
-    options = {"fastmath": False if exact else FAST, "error_model": "numpy"}
+    typing: Any = {energy_and_gradient: of_energy, move: of_move, tangent: of_tangent}[operation]
+    options: Any = {"fastmath": False if exact else FAST, "error_model": "numpy"}
     overload(operation, jit_options=options)(typing)
 
 
@@ -99,7 +99,7 @@ def entry(function: Callable) -> Callable:
     """Mark a function that Python calls; its machine code is kept in the cache where a folder can be written."""
     if numba is None:
         return function
-    options = {"fastmath": FAST, "error_model": "numpy", "nogil": True}
+    options: Any = {"fastmath": FAST, "error_model": "numpy", "nogil": True}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for a cache

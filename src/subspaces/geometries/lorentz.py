@@ -52,6 +52,7 @@ class LorentzGeometry(VectorGeometry):
         return self.directed(child, parent) * (1.0 + alpha * (out - low))
 
     def space(self) -> Hyperboloid:
+        assert isinstance(self.settings, self.Settings)
         return Hyperboloid(self.dim, self.settings.max_step)
 
     def generality(self) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from subspaces.errors import UserError
-from subspaces.geometries.base import Geometry
+from subspaces.geometries.base import Geometry, VectorGeometry
 from subspaces.geometries.compiled import available, energy_and_gradient, entry, move, part, run, tangent
 from subspaces.training.adam import LazyAdam
 
@@ -69,7 +69,7 @@ class Adam(NamedTuple):
     on: int
     mean: np.ndarray
     square: np.ndarray
-    count: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]  # a method of tuples, which nobody counts here
 
 
 # --- random numbers and negatives -----------------------------------------------------------------------------------------
@@ -320,6 +320,7 @@ def train_chunk(
 ) -> tuple[float, int]:
     """`descend` on the geometry's own weights and moments."""
     seed = np.uint64(torch.randint(1 << 62, (), generator=generator).item())
+    assert isinstance(geometry, VectorGeometry)  # what has a compiled form is a table of vectors
     memory: Any = geometry.optimiser
     table = geometry.table.numpy()
     if isinstance(memory, LazyAdam):

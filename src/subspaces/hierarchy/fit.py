@@ -249,6 +249,7 @@ def _judge(
 ) -> dict[str, dict[str, Any] | None]:
     """The entries `valid` and `quality` of the record."""
     scores: Scores
+    more: dict[str, Any]
     if isinstance(settings, BaselineSettings):
         scores = load_baseline(out / "weights.safetensors", settings, graph, seed, closure)
         generality, more = scores.geometry.generality(), {"tuned": scores.tuned}

@@ -138,7 +138,7 @@ class ReportOutputs(Experiment):
         experiment, layout = self.layouts[name]
         return experiment.extra_rows(layout)
 
-    def _extra_values(self, name: str) -> list[tuple[str, dict[str, float]]]:
+    def _extra_values(self, name: str) -> list[tuple[str, dict[str, float | None]]]:
         """The rows of our own of a table: label, and value by column id."""
         experiment, layout = self.layouts[name]
         return [

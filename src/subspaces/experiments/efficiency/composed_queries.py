@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
