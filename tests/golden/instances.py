@@ -137,6 +137,7 @@ JOBS: dict[str, Jobs] = {
     "encoders.gru_order": _snli("gru-order", "2way"),
     "encoders.subspace": _snli("minilm-subspace-64", "2way", "3way"),
     "encoders.vector": _snli("minilm-mlp-diff", "2way"),
+    "snli.ship": lambda golden: [golden.snli.shipped()],
     "snli.evaluate": lambda golden: [
         golden.snli.evaluation("minilm-subspace-64", ways, 0) for ways in ("2way", "3way")
     ],

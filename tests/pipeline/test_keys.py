@@ -46,7 +46,7 @@ def edited(**changes: Any) -> dict[str, Any]:
     return content
 
 
-SNLI = r"data/(snli|retrieval/.*)\.json|models/snli/.*|results/composition/.*|results/evaluations/(snli|composition)/.*"
+SNLI = r"data/(snli|retrieval/.*)\.json|models/(snli|shipped)/.*|results/composition/.*|results/evaluations/(snli|composition)/.*"
 ON_SNLI = SNLI + r"|results/evaluations/(retrieval_latency|retrieval_queries|compression/snli)\.json"
 EXACT = {
     "snli__cut_dev": (4000, ON_SNLI),

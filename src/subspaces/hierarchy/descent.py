@@ -5,8 +5,6 @@ in `descend`, which trains a chunk of edges from one seed: that is a step of the
 resume are the loop's. A loss writes the derivative by each pair's energy; an edge is the first of its pairs, the corrupted ones follow.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

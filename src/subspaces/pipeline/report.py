@@ -143,7 +143,7 @@ class ReportOutputs(Experiment):
         experiment, layout = self.layouts[name]
         return [
             (
-                NLI_LABELS[row],
+                NLI_LABELS.get(row, row),
                 {
                     column: experiment.value(read_json(found.output), row, layout.column(column))
                     for column, found in cells.items()
