@@ -44,7 +44,7 @@ class Project:
         }
 
     def run(
-        self, *command: str, check: bool = True, timeout: int = 900, **extra: str
+        self, *command: str, check: bool = True, timeout: int = 1800, **extra: str
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             command,
@@ -217,13 +217,18 @@ def stages_run(output: str) -> set[str]:
 
 @pytest.fixture(scope="session")
 def repo(built, tmp_path_factory) -> Project:
-    """The built project under git and DVC, with everything remembered; tests that use it put back what they change."""
+    """The built project under git and DVC, with everything remembered; tests that use it put back what they change.
+
+    The samples are in git as well: that they stand for the real data is part of the keys.
+    """
     copied = copy_built(built, tmp_path_factory.mktemp("dvc") / "project")
     for command in (
         ("git", "init", "-q"),
         ("git", "config", "user.email", "nobody@example.org"),
         ("git", "config", "user.name", "nobody"),
+        ("subspaces", "plan"),
         ("git", "add", "-A"),
+        ("git", "add", "--force", "data/sources"),
         ("git", "commit", "-qm", "built"),
         ("subspaces", "lock"),
         ("git", "add", "-A"),
