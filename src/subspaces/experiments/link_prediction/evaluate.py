@@ -18,7 +18,7 @@ from subspaces.training.record import Evaluation
 
 
 def judge_split(geometry: Geometry, split: Split, decision: dict[str, Any] | None) -> dict[str, float]:
-    """F1 at the frozen threshold and average precision; and both against the test edges turned round, which only direction tells apart."""
+    """F1 at the frozen threshold and average precision; and both against the reversed test edges, which differ in direction only."""
     if decision is None:
         raise UserError(
             "this model was trained without validation edges, so no threshold was frozen: train it on a split that has some."
