@@ -340,7 +340,7 @@ def _pair(a: Subspace, b: Subspace) -> tuple[Tensor, Tensor]:
         ) from error
     if P.dtype != Q.dtype or P.device != Q.device:
         raise UserError(
-            f"these subspaces differ in kind: {P.dtype} on {P.device}, {Q.dtype} on {Q.device}. Bring one to the other with .to(…)."
+            f"these subspaces differ in kind: {P.dtype} on {P.device}, {Q.dtype} on {Q.device}. Convert one with .to(…)."
         )
     return P, Q
 

@@ -84,9 +84,9 @@ def make(
     artefact = project.made_by(output)
     for other in more:
         if project.made_by(other) is not artefact:
-            raise UserError(f"{output} and {other} are made by two jobs: make them one after the other.")
+            raise UserError(f"{output} and {other} belong to two jobs: run `subspaces make` for each.")
     if artefact.make is None:
-        raise UserError(f"{output} is not made by a job.")
+        raise UserError(f"{output} is not the output of a job.")
     artefact.make(artefact, Machine(threads, device))
 
 

@@ -1,4 +1,4 @@
-"""The exceptions that are meant for people: they say what is wrong and what to do next."""
+"""The exceptions that users see: they say what is wrong and what to do next."""
 
 from pathlib import Path
 

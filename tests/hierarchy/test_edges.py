@@ -103,7 +103,7 @@ def test_paths_are_named_by_their_whole_path(tmp_path: Path) -> None:
 def test_the_parent_may_come_first(tmp_path: Path) -> None:
     path = write(tmp_path / "edges.tsv", b"animal\tcat\n")
     assert pairs_of(path, parent_first=True) == [("cat", "animal")]
-    with pytest.raises(UserError, match=r"line 1 names the columns: leave --parent-first"):
+    with pytest.raises(UserError, match=r"line 1 names the columns: omit --parent-first"):
         pairs_of(write(tmp_path / "named.tsv", b"child\tparent\ncat\tanimal\n"), parent_first=True)
 
 

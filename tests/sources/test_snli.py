@@ -65,7 +65,7 @@ def test_the_package_gives_the_same_bytes_as_the_table(shelf, make_source, tmp_p
 )
 def test_lines_in_another_form_are_refused(tmp_path, lines):
     make_sdist(tmp_path, {"data/test.jsonl": lines_of(ROWS[:1]) + lines})
-    with pytest.raises(OriginError, match=r"toy-1.0.tar.gz is damaged or not what it was"):
+    with pytest.raises(OriginError, match=r"toy-1.0.tar.gz is damaged or has changed"):
         write_tables(tmp_path / "toy-1.0.tar.gz", {"test.jsonl": "test.tsv"}, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What several experiments say in the same words."""
+"""Texts and settings that several experiments share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wordnet_extent(evaluation: Mapping[str, Any], whole: str) -> tuple[bool, str
 
 
 def extent_of(settings: dict[str, Any], test_pairs: int) -> dict[str, Any]:
-    """In words: what was trained on, with what; and whether the number may stand beside the paper's."""
+    """What the model was trained on, as text; and whether the number can be compared with the paper's."""
     backbone, trained, counts = settings["backbone"], settings["trained_on"], settings["data"]["counts"]
     budget = f"{trained['pairs']:,} training pairs × {settings['training']['epochs']}"
     if settings["data"]["sample"]:

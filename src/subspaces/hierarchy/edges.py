@@ -64,7 +64,7 @@ def read_rows(
         if position == 0:
             places = _header(fields, columns)
             if places is not None and parent_first:
-                raise UserError(f"{where} names the columns: leave --parent-first (parent_first) out.")
+                raise UserError(f"{where} names the columns: omit --parent-first (parent_first).")
             if places is not None:
                 continue
         if places is None:

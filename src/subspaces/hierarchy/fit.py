@@ -120,7 +120,7 @@ def fit_hierarchy(
     labelled = read_valid(valid, graph) if valid is not None else None
     if len(graph.ancestors) == graph.nodes * (graph.nodes - 1) // 2:
         raise UserError(
-            "every node is above or below every other (one chain), so there is nothing to tell apart: add other branches."
+            "every node is above or below every other (one chain), so no two nodes are unrelated: add other branches."
         )
     settings: FitSettings | BaselineSettings
     if geometry == "subspace":

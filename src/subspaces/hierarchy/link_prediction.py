@@ -55,22 +55,23 @@ class LinkTraining(Strict):
         "related: per-edge, and the edge reversed and siblings (DOE-A)"
     )
     corrupt: Literal["both", "child", "parent"] = Field(
-        description="what another node takes the place of; both: half and half"
+        description="which side of an edge is replaced by another node; both: half and half"
     )
     negatives: int = Field(ge=2, description="per-edge, weighted and related: random negatives of an edge")
     pool: int = Field(ge=1, description="shared pools: nodes of the pool; each edge meets each, on both sides or one")
     weigh_as: Positive = Field(
-        description="margin loss: an edge's negatives weigh as so many; as many as there are: the paper's sum"
+        description="margin loss: total weight of an edge's negatives; equal to their number: the paper's sum"
     )
     loss: Literal["margin", "softmax", "shadow"]
     gamma_positive: float = Field(description="margin loss: edges should score at least this")
     gamma_negative: float = Field(description="margin loss: corrupted edges should score at most this")
     margin: float = Field(
-        ge=0, description="softmax: taken from the edge's score; shadow: how far outside a corrupted edge should be"
+        ge=0,
+        description="softmax: subtracted from the edge's score; shadow: how far outside a corrupted edge should be",
     )
     optimiser: Literal["sgd", "adam"] = Field(description="Riemannian for hyperbolic rows; gaussian always has Adam")
     lr: Positive
-    lr_final: float = Field(ge=0, le=1, description="the rate falls in a line to this share of lr")
+    lr_final: float = Field(ge=0, le=1, description="the rate falls linearly to this share of lr")
     burn_in: int = Field(ge=0, description="epochs at the rate × burn_in_factor before the rest")
     burn_in_factor: Positive
     start: Positive = Field(description="spread of the random start")

@@ -34,7 +34,7 @@ _SHOWN = 5  # names in a message
 
 @dataclass(frozen=True)
 class Relative:
-    """One line of an answer. `known` is `given` (an edge of the input), `closure` (follows from edges) or empty (the model's own idea)."""
+    """One line of an answer. `known`: `given` (an edge of the input), `closure` (follows from edges) or empty (predicted)."""
 
     name: str
     inclusion: float

@@ -16,7 +16,7 @@ from subspaces.errors import UserError
 
 SAMPLERS = ("per-edge", "weighted", "shared", "shared-weighted", "related")
 SIDES = ("both", "child", "parent")
-_UNIFORM = 8  # a weighted pool has one uniform node in so many: without any, leaves would never be told where they do not belong
+_UNIFORM = 8  # a weighted pool has one uniform node per this number of nodes: without any, leaves would have no negatives far away
 
 
 @dataclass
@@ -86,7 +86,7 @@ class PerEdgeNegatives:
         if corrupt == "both" and negatives < 2:
             raise UserError("negatives must be at least 2: one with another child, one with another parent.")
         self.known, self.negatives, self.exclude = known, negatives, exclude or ("none" if weighted else "known")
-        self.below = {"both": negatives // 2, "child": negatives, "parent": 0}[corrupt]  # so many have another child
+        self.below = {"both": negatives // 2, "child": negatives, "parent": 0}[corrupt]  # the number with another child
         self.popular = Popular(known.nodes, edges) if weighted else None
 
     def draw(self, children: Tensor, parents: Tensor, generator: Generator) -> PairBatch:
@@ -129,7 +129,7 @@ class Related:
         self.share = known.nodes / len(edges)
 
     def siblings(self, count: int, generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """A child and a parent for so many edges, and which of these pairs count."""
+        """A child and a parent for `count` edges, and which of these pairs count."""
         if not len(self.sizes):
             return (nobody := torch.zeros(count, dtype=torch.int64)), nobody, nobody > 0
         ancestors = torch.randint(len(self.sizes), (count,), generator=generator)

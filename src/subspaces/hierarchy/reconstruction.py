@@ -45,10 +45,10 @@ class ReconstructionTraining(Strict):
     pool: int = Field(ge=1, description="shared sampling: uniform negatives per batch")
     in_batch: bool = Field(description="shared sampling: every node of the batch is a candidate too")
     weigh_as: int = Field(
-        ge=0, description="shared sampling: all negatives of an edge weigh as this many; 0: each as one"
+        ge=0, description="shared sampling: total weight of an edge's negatives; 0: each has weight 1"
     )
     lr: Positive
-    lr_final: float = Field(ge=0, le=1, description="the rate falls in a line to this share of lr")
+    lr_final: float = Field(ge=0, le=1, description="the rate falls linearly to this share of lr")
     burn_in: int = Field(ge=0, description="epochs at lr × burn_in_factor before the rest")
     burn_in_factor: Positive
     start: Positive = Field(description="spread of the random start: standard deviation or half-range")

@@ -58,7 +58,7 @@ class Artefact:
 
 
 def carries(path: Path, key: str) -> bool:
-    """Does the file contain `key`? Read in pieces; a key has 64 hex digits, so a chance match is out of the question."""
+    """Does the file contain `key`? Read in pieces; a key has 64 hex digits, so a chance match is practically impossible."""
     needle, tail = key.encode(), b""
     try:
         with open(path, "rb") as handle:
@@ -77,7 +77,7 @@ def no_later_than_now(folder: Path = Path()) -> None:
     now = time.time()
     for top in ("data", "models", "results", "figures", ".keys"):
         for path in (folder / top).rglob("*"):
-            with suppress(OSError):  # deleted meanwhile, or owned by somebody else
+            with suppress(OSError):  # deleted meanwhile, or owned by another user
                 if path.is_file() and path.stat().st_mtime > now:
                     os.utime(path, (now, now))
 

@@ -245,7 +245,7 @@ class ReportOutputs(Experiment):
         ]
 
     def _require_current(self, artefact: Artefact) -> None:
-        """Refuse stale inputs: what is made from them would carry a key that it does not deserve."""
+        """Refuse stale inputs: an output made from them would carry a wrong key."""
         stale = [source.output for source in artefact.inputs if source.is_stale()]
         if stale:
             shown = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")

@@ -1,4 +1,4 @@
-"""Checkpoints of a job of the graph, and its finished model for as long as nobody has evaluated it.
+"""Checkpoints of a job of the graph, and its finished model until it is evaluated.
 
 A job that SLURM ends between its last line and its exit (the time limit, `scancel`, a lost node) counts as failed: Snakemake deletes the
 files, whole or not, and the checkpoints are gone by then. So inside a SLURM job the files get second names beside the checkpoints: hard
@@ -49,7 +49,7 @@ class JobCheckpoints(Checkpoints):
             return False
         if sound:
             self._link(self.finished, self.model)
-            self.say(f"an earlier attempt had finished; its files are back in {self.model}")
+            self.say(f"an earlier attempt had finished; its files were restored to {self.model}")
         return sound
 
     def drop_finished(self) -> None:
@@ -58,7 +58,7 @@ class JobCheckpoints(Checkpoints):
 
     @staticmethod
     def _link(here: Path, there: Path) -> None:
-        """Second names for the files of a folder; the settings, which say that all is there, come last."""
+        """Hard links to the files of a folder; the settings, which mark it as complete, come last."""
         there.mkdir(parents=True, exist_ok=True)
         for path in sorted(here.glob("[!.]*"), key=lambda path: path.name == "settings.json"):
             (there / path.name).unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class JobCheckpoints(Checkpoints):
 
 
 def set_aside(model: Path) -> Path:
-    """Move a damaged model out of the graph's sight: the next run makes it again, and nothing is lost. Returns where it went."""
+    """Move a damaged model out of the workflow: the next run trains it again. Returns the new folder."""
     place = Path("checkpoints", *model.parts[1:-1], f"{model.name}.damaged")
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ def _serve(address: Path, preloaded: Sequence[str]) -> None:
         listener.listen(64)
         for name in preloaded:
             import_module(name)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the helpers below
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the helpers below are not waited for
         while os.getppid() == parent:
             if not select.select([listener], [], [], 1.0)[0]:
                 continue
@@ -93,7 +93,7 @@ def _serve(address: Path, preloaded: Sequence[str]) -> None:
 
 
 def _answer(caller: socket.socket) -> None:
-    """One caller: start its command, tell its process number, pass its end back; a caller that is gone takes its command along."""
+    """One caller: start its command, tell its process number, pass its end back; if the caller ends, its command is killed."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     files, length = _receive_files(caller)
     call = json.loads(receive_all(caller, length))

@@ -1,1 +1,1 @@
-"""The paper's side: its numbers and claims, verdicts, tables and figures. Only this room reads results."""
+"""The paper's side: its numbers and claims, verdicts, tables and figures. Only this package reads results."""

@@ -66,7 +66,7 @@ def use_style() -> None:
 
 
 def save(fig: Figure, stem: Path, key: str) -> None:
-    """Write `<stem>.pdf` and `<stem>.png`, whole or not at all. Neither holds a date; both hold `key:<key>` as keywords.
+    """Write `<stem>.pdf` and `<stem>.png`, completely or not at all. Neither holds a date; both hold `key:<key>` as keywords.
 
     A figure made with pyplot is closed.
     """

@@ -43,9 +43,9 @@ def serve(
         Path | None, typer.Option(metavar="DIR", help="A folder made by `subspaces hierarchy fit`.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen at; 0.0.0.0 lets every machine of the network in.")
+        str, typer.Option(help="The address to listen at; 0.0.0.0: every machine of the network can connect.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
     threads: Annotated[int, typer.Option(min=1, help="Threads for the arithmetic.")] = 1,
 ) -> None:
     """Start a local page: search with logic, entailment, a hierarchy; with a JSON API."""

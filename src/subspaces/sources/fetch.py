@@ -268,7 +268,7 @@ def verify(out: Path, source: Source | str) -> list[str]:
         return [f"{MANIFEST}: it is not a manifest of this project"]
     if (manifest.get("source"), manifest.get("version")) != (source.name, source.version):
         return [
-            f"{MANIFEST}: it speaks of {manifest.get('source')} {manifest.get('version')}, not of {source.name} {source.version}"
+            f"{MANIFEST}: it is about {manifest.get('source')} {manifest.get('version')}, not {source.name} {source.version}"
         ]
     if manifest["sample"] and not source.samples:
         return [f"{MANIFEST}: it claims a sample, and there is none for {source.name}"]

@@ -81,7 +81,7 @@ def run(command: list[str], folder: Path, *, seconds: float = 300) -> subprocess
 
 
 def last_line(output: bytes) -> str:
-    """The last line that a tool said, without addresses: whoever reads it cannot use them."""
+    """The last line that a tool said, without addresses, which a reader cannot use."""
     lines = output.decode("utf-8", "replace").strip().splitlines()
     return re.sub(r"\w+://\S+", "…", lines[-1]) if lines else ""
 

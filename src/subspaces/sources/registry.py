@@ -270,4 +270,4 @@ def get(name: str) -> Source:
     try:
         return SOURCES[name]
     except KeyError:
-        raise UserError(f"there is no source called {name!r}. The sources are: {', '.join(SOURCES)}.") from None
+        raise UserError(f"unknown source {name!r}. The sources are: {', '.join(SOURCES)}.") from None

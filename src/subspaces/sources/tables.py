@@ -63,7 +63,7 @@ def write_tables(archive: Path, wanted: Mapping[str, str], into: Path) -> None:
                 if name is not None and member.isreg() and (stream := members.extractfile(member)) is not None:
                     write_table(into / name, COLUMNS, official_rows(stream))
     except (*DAMAGED, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OriginError(f"{archive.name} is damaged or not what it was: {type(error).__name__}") from error
+        raise OriginError(f"{archive.name} is damaged or has changed: {type(error).__name__}") from error
 
 
 def official_rows(lines: IO[bytes]) -> Iterator[tuple[str, ...]]:

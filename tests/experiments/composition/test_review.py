@@ -209,7 +209,7 @@ def test_somebody_elses_changes_are_not_overwritten(files: tuple[Path, Path]) ->
     review = Review.open(*files)
     run(files, "1", "q")
     before = files[1].read_bytes()
-    with pytest.raises(UserError, match="changed by somebody else"):
+    with pytest.raises(UserError, match="changed by another program"):
         run_review(review, Lines(io.StringIO("k\n")), lambda _: None)
     assert files[1].read_bytes() == before
 

@@ -13,9 +13,13 @@ def auc(positive: np.ndarray, negative: np.ndarray) -> float:
     """The probability, in per cent, that a positive scores above a negative, ties counting half: from the sum of the positives' ranks."""
     for scores in (positive, negative):
         if not len(scores):
-            raise UserError("an AUC needs scores of both classes, but one has none: give a set with more premises.")
+            raise UserError(
+                "an AUC needs scores of both classes, but one class is empty: give a set with more premises."
+            )
         if not np.isfinite(scores).all():
-            raise UserError("some scores are NaN or infinite: look whether the model diverged, and train it again.")
+            raise UserError(
+                "some scores are NaN or infinite: the model has probably diverged. Train it again with a lower learning rate."
+            )
     _, places, counts = np.unique(np.concatenate([positive, negative]), return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2  # equal scores share the mean of their ranks
     here, there = len(positive), len(negative)

@@ -21,7 +21,7 @@ def read_authors(path: Path) -> list[Candidate]:
         lines = Path(path).read_bytes().decode("utf-8-sig").splitlines()
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UserError(
-            f"{path} does not exist, or is a folder: bring it with `subspaces fetch composition`."
+            f"{path} does not exist, or is a folder: fetch it with `subspaces fetch composition`."
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start + 1}): fetch it again.") from error

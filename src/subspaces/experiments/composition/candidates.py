@@ -86,7 +86,7 @@ def kept(reviewed: Iterable[Reviewed]) -> list[Candidate]:
 
 
 def write_candidates(path: Path, candidates: Iterable[Candidate]) -> None:
-    """Candidates that nobody has reviewed: the columns of a decision are empty."""
+    """Candidates that were not reviewed: the columns of a decision are empty."""
     _write(path, CANDIDATE_COLUMNS, ([*astuple(one), OPEN, "", ""] for one in candidates))
 
 
@@ -169,7 +169,7 @@ def _table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 def _reviewed(where: str, row: dict[str, str], candidate: Candidate) -> Reviewed:
     decision, reason = row["decision"], row["reason"]
     if decision not in (KEEP, DISCARD, OPEN):
-        raise UserError(f"{where}: the decision {decision!r} is none of {KEEP}, {DISCARD} and empty.")
+        raise UserError(f"{where}: the decision {decision!r} must be {KEEP}, {DISCARD} or empty.")
     if decision == DISCARD and reason not in REASONS:
         raise UserError(
             f"{where}: a discarded candidate needs one of the reasons {', '.join(REASONS)}; found {reason!r}."

@@ -18,13 +18,13 @@ Candidates = Annotated[Path, typer.Argument(help="A CSV file of candidates.", sh
 def elicit(
     out: Annotated[Path, typer.Option(help="The record: every raw answer, one per line.", show_default=False)],
     settings: Annotated[
-        Path, typer.Option(help="A YAML file with the settings, by themselves or under composition: elicitation:.")
+        Path, typer.Option(help="A YAML file with the settings, at the top level or under composition: elicitation:.")
     ] = Path("params.yaml"),
     endpoint: Annotated[
         str | None, typer.Option(help="Another address of the service, such as a proxy.", show_default=False)
     ] = None,
 ) -> None:
-    """Ask Gemini for examples until there are enough; a stopped run goes on where it was. The key is read from GEMINI_API_KEY."""
+    """Ask Gemini for examples until there are enough; a stopped run resumes. The key is read from GEMINI_API_KEY."""
     from subspaces.experiments.composition.elicit import elicit as run
     from subspaces.training.progress import ConsoleProgress
 
@@ -40,7 +40,7 @@ def parse(
     record: Annotated[Path, typer.Argument(help="A record made by `elicit`.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="The candidates.", show_default="beside the record")] = None,
     rejects: Annotated[
-        Path | None, typer.Option(help="What is no candidate, and why.", show_default="beside the record")
+        Path | None, typer.Option(help="Answers that are not candidates, and why.", show_default="beside the record")
     ] = None,
 ) -> None:
     """Turn recorded answers into candidates."""
@@ -66,7 +66,7 @@ def parse(
 
 @app.command()
 def check(candidates: Candidates) -> None:
-    """Show the automatic flags of each candidate. They only point; people decide."""
+    """Show the automatic flags of each candidate. They are hints; people decide."""
     from subspaces.experiments.composition.candidates import load_candidates
     from subspaces.experiments.composition.checks import check as run
     from subspaces.experiments.composition.checks import count_flags
@@ -89,7 +89,7 @@ def review(
     out: Annotated[Path | None, typer.Option(help="The review.", show_default="CANDIDATES.reviewed.csv")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show decided candidates too.")] = False,
 ) -> None:
-    """Keep or discard candidates, one key each; quit at any time, the same command goes on. Reads lines when there is no terminal."""
+    """Keep or discard candidates, one key each; quit at any time; the same command resumes. Reads lines when there is no terminal."""
     from subspaces.experiments.composition.keyboard import keys_of
     from subspaces.experiments.composition.review import Review, run_review
 
@@ -117,6 +117,6 @@ def _settings(path: Path) -> dict:
         content = None
     if not isinstance(content, dict):
         raise UserError(
-            f"{path} has no settings for the elicitation: give prompt, model, count … by themselves or under composition: elicitation:."
+            f"{path} has no settings for the elicitation: give prompt, model, count … at the top level or under composition: elicitation:."
         )
     return content

@@ -1,6 +1,6 @@
 """Elicitation (paper, appendix on the compositional set): ask a language model for examples until there are enough.
 
-Each answer is in the record before it is parsed, so a stopped run goes on where it was and asks nothing twice. Only the request that was
+Each answer is in the record before it is parsed, so a stopped run resumes and asks nothing twice. Only the request that was
 under way when a process died is asked again. Passing failures (429, 5xx, silence, a broken connection, an unreadable answer) are tried
 again with growing waits; a refusal is an answer, and the next request follows.
 """
@@ -199,7 +199,7 @@ class _Run:
     def _ended(self, why: str, advice: str) -> Ended:
         summary, path = summarise(self.record.entries), self.record.path
         kept = f"{summary.candidates:,} of {self.settings.count:,} candidates are kept in {path}"
-        use = f" To use what is there: subspaces composition parse {path}." if summary.candidates else ""
+        use = f" To use what was answered: subspaces composition parse {path}." if summary.candidates else ""
         return Ended(f"{why.rstrip('.')}. {kept}. {advice}{use}", summary)
 
     def _entry(self, request: int, attempt: int, result: Answer | Failure) -> dict[str, Any]:

@@ -20,13 +20,13 @@ class ElicitationSettings(BaseModel):
     count: int = Field(ge=1, description="candidates wanted")
     temperature: float = Field(ge=0, le=2)
     seed: int = Field(
-        ge=0, lt=2**31 - 2**20, description="request n is asked with seed + n, or all answers would be alike"
+        ge=0, lt=2**31 - 2**20, description="request n is sent with seed + n; otherwise all answers would be equal"
     )
     client: Literal["google-genai", "google-generativeai"]
     max_requests: int = Field(ge=1, description="requests sent in all, failed ones too, over all runs of one record")
     max_tokens: int = Field(ge=1, description="tokens in all, prompts and thoughts too, over all runs of one record")
     per_request: int = Field(ge=1, description="examples asked for in one request; the paper's prompt asks for one")
-    timeout: float = Field(300.0, gt=0, description="longest silence of the service, in seconds")
+    timeout: float = Field(300.0, gt=0, description="longest wait for an answer of the service, in seconds")
     attempts: int = Field(6, ge=1, description="attempts of one request")
 
     @property

@@ -160,7 +160,7 @@ def evaluate_composition(
     a choice. The sets in `control` are also read as sentences; by default the chosen one. `reports` are the filter's, by set; a set
     without one was not filtered here."""
     if chosen not in candidates_by_set:
-        raise UserError(f"there is no set {chosen!r} to choose: the sets are {', '.join(candidates_by_set) or 'none'}.")
+        raise UserError(f"unknown set {chosen!r}: the sets are {', '.join(candidates_by_set) or 'none'}.")
     for name, candidates in candidates_by_set.items():
         check_set(candidates, name)
     set_threads(threads)
@@ -210,7 +210,7 @@ def _extent(
     report: Mapping[str, Any] | None,
     operator: str,
 ) -> dict[str, Any]:
-    """In words: which premises, filtered how, and what the model was trained on; and whether the number may stand beside the paper's."""
+    """As text: which premises, filtered how, and what the model was trained on; and whether the number can be compared with the paper's."""
     trained = extent_of(settings, settings["data"]["counts"]["test"])  # the test pairs of SNLI play no part here
     origins = ", ".join(sorted({one.origin for one in candidates}))
     text = f"{len(candidates)} premises of the {chosen} set ({origins}), {operator}"

@@ -49,9 +49,7 @@ def open_record(path: Path, asked: dict[str, Any]) -> Iterator[Record]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(
-                f"another elicitation is writing {path}: wait for it, or stop it; it goes on where it was."
-            ) from error
+            raise UserError(f"another elicitation is writing {path}: wait for it, or stop it; it resumes.") from error
         except OSError:
             pass  # a file system without locks
         content = path.read_bytes()

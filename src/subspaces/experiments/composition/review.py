@@ -1,7 +1,7 @@
 """Manual validation (paper, appendix on the compositional set): people look at each candidate, and keep or discard it.
 
 A discard has one of the paper's three reasons. Every decision is on disk before the next candidate is shown, so a review can be killed at
-any moment and goes on where it was. Flags are recomputed at every start. A candidate whose text changed since its decision is open again.
+any moment and resumes. Flags are recomputed at every start. A candidate whose text changed since its decision is open again.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Review:
         return review
 
     def save(self) -> None:
-        """Rewrite the file in one step, unless somebody else has written it meanwhile."""
+        """Rewrite the file in one step, unless another program has written it meanwhile."""
         now = self.path.read_bytes() if self.path.exists() else None
         if now != self._stored:
             raise UserError(
-                f"{self.path} was changed by somebody else while it was reviewed here. Nothing was overwritten; start again."
+                f"{self.path} was changed by another program during this review. Nothing was overwritten; start again."
             )
         write_reviewed(self.path, self.rows)
         self._stored = self.path.read_bytes()
@@ -141,7 +141,7 @@ def _undo(
     review: Review, steps: list[tuple[int, Reviewed]], say: Callable[[str], None], shown: int | None
 ) -> int | None:
     if not steps:
-        say("this is where you began: nothing to undo.")
+        say("nothing to undo: this is the first candidate of this session.")
         return shown
     place, before = steps.pop()
     review.change(place, before)

@@ -1,4 +1,4 @@
-"""The key of the language model service: read from the environment, shown to nobody."""
+"""The key of the language model service: read from the environment, never shown."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Composition(Strict):
     reviewed: str | None = Field(
         description="a reviewed CSV of candidates; null: the recorded set that ships with the project"
     )
-    premises: int = Field(ge=2, description="how many are taken where the filter leaves that many")
+    premises: int = Field(ge=2, description="number of premises that are used, if the filter leaves enough")
     baselines: list[str] = Field(
         min_length=1, description="rows of snli.models that must judge the atomic hypotheses right"
     )

@@ -42,7 +42,7 @@ def outside_parents(split: Split) -> np.ndarray:
 
 
 def judge_split(geometry: Geometry, split: Split, decision: dict[str, Any] | None) -> dict[str, float]:
-    """F1 at the frozen threshold and average precision; both against the test edges turned round, which only direction tells apart; and F1
+    """F1 at the frozen threshold and average precision; both against the reversed test edges, which differ in direction only; and F1
     against nodes outside the parents."""
     if decision is None:
         raise UserError(

@@ -60,7 +60,7 @@ class LinkPrediction(Strict):
         description="how validation gives the threshold: all scores, or 100 points on [0, 1]"
     )
     draw_seed: int = Field(
-        ge=0, description="of the 50 % training edges where the original file cannot be had, and of drawn splits"
+        ge=0, description="of the 50 % training edges where the original file is unavailable, and of drawn splits"
     )
     models: dict[str, LinkModel] = Field(min_length=1)
     training: LinkTraining

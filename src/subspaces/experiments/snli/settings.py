@@ -25,12 +25,12 @@ class NliTraining(Strict):
     micro: int = Field(ge=1, description="pairs at a time in memory; gradients add up, so the result is the same")
     lr: Positive
     lr_decay: float = Field(gt=0, le=1, description="the rate is multiplied by this after each epoch")
-    lr_final: float = Field(ge=0, le=1, description="and falls in a line to this share; 1: it does not")
+    lr_final: float = Field(ge=0, le=1, description="and falls linearly to this share; 1: it does not")
     warmup: float = Field(ge=0, lt=1, description="share of the steps in which the rate rises from 0")
     smoothing: float = Field(ge=0, lt=1, description="label smoothing")
     dropout: float = Field(ge=0, lt=1, description="in the backbone")
     validate_steps: int = Field(ge=0, description="steps between two looks at validation; 0: once an epoch")
-    by_length: bool = Field(description="micro-batches of sentences of like length")
+    by_length: bool = Field(description="micro-batches of sentences of similar length")
     pad_to_longest: bool = Field(
         description="pad a batch to its longest sentence; false: always to the limit, as the released code does"
     )

@@ -1,7 +1,7 @@
 """Training on SNLI in the one loop (paper §4.3).
 
 A step is one optimiser step on `batch` pairs. They are taken by whole premises, so that a sentence that stands in several pairs is encoded
-once; they are cut into micro-batches, and the sentences of one into pieces of like length, each padded to its own longest: on a CPU, of
+once; they are cut into micro-batches, and the sentences of one into pieces of similar length, each padded to its own longest: on a CPU, of
 the very same length, so that nothing is padded. Gradients add up to those of the whole batch, unless a loss compares the pairs of a
 micro-batch with one another (`unrelated` and `contrastive` of the subspace encoder).
 """

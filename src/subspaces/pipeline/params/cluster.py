@@ -27,7 +27,7 @@ class MinutesByScale(Strict):
 
 
 class JobMinutes(Strict):
-    """Time limits. A training job that reaches its limit is sent again and goes on from its checkpoint."""
+    """Time limits. A training job that reaches its limit is submitted again and resumes from its checkpoint."""
 
     training: MinutesByScale
     evaluation: MinutesByScale

@@ -25,7 +25,7 @@ from subspaces.settings import Colour, Positive, Scale, Strict
 
 class Checkpoint(Strict):
     seconds: float = Field(gt=0, description="a checkpoint when this many seconds have passed since the last")
-    epochs: int = Field(ge=0, description="and every so many epochs; 0: by time only")
+    epochs: int = Field(ge=0, description="and after this number of epochs; 0: by time only")
 
 
 class Threads(Strict):

@@ -25,7 +25,7 @@ _PARTS = (("wordnet", "map", "WordNet", "mAP"), ("snli", "accuracy", "SNLI", "2-
 
 @dataclass(frozen=True)
 class _Curve:
-    """What is known of one data set, by τ; bytes are NaN where nobody counted them."""
+    """What is known of one data set, by τ; bytes are NaN where they were not counted."""
 
     tau: np.ndarray
     quality: np.ndarray

@@ -178,7 +178,7 @@ def _stretch(axes: Axes, values: list[float]) -> None:
 
 
 def _time_ticks(axes: Axes, low: float, high: float) -> None:
-    """Times as people say them; where fewer than two of them are in sight, some seconds."""
+    """Times in readable units; where fewer than two of them fit, some seconds."""
     ticks = [time for time in _TIMES if low <= time <= high]
     names = [_TIMES[time] for time in ticks]
     if len(ticks) < 2:

@@ -66,7 +66,7 @@ def width(text: str, size: float = SMALL, weight: str = "normal") -> float:
 
 
 def wrap(text: str, room: float, size: float = SMALL, lines: int | None = None, weight: str = "normal") -> list[str]:
-    """Lines of at most `room` points; at most so many lines, the last one ending in … where words are left over."""
+    """Lines of at most `room` points; at most `lines` lines, the last one ending in … where words are left over."""
     found, line = [], ""
     for word in text.split():
         longer = f"{line} {word}" if line else word
@@ -144,7 +144,7 @@ def _range(counts: Iterable[Any], unit: str) -> str:
 
 
 def about(content: dict[str, Any]) -> str:
-    """What a content says of itself: model, scale, documents. A model that is named by its digest only is left out: nobody can read it."""
+    """Model, scale and documents of an evaluation. A model that is named by its digest only is left out, because it is not readable."""
     documents, model = content.get("documents"), str(content.get("model") or "")
     said = [
         "" if re.fullmatch(r"[0-9a-f]{64}", model) else model,
@@ -156,7 +156,7 @@ def about(content: dict[str, Any]) -> str:
 
 
 def size_words(count: float) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes in readable units."""
     for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= step:
             return f"{count / step:.3g} {unit}"
