@@ -28,7 +28,7 @@ class Scorer:
     def __init__(self, hierarchy: Hierarchy, skip_unknown: bool = False):
         self.hierarchy, self.skip_unknown, self.unknown = hierarchy, skip_unknown, 0
 
-    def scores(self, path: Path) -> Iterator[Scored]:
+    def scores(self, path: str | Path) -> Iterator[Scored]:
         waiting: list[tuple[str, str]] = []
         for number, child, parent in read_pairs(path):
             if self.skip_unknown and not (child in self.hierarchy and parent in self.hierarchy):
@@ -43,7 +43,7 @@ class Scorer:
                 waiting = []
         yield from self._score(waiting)
 
-    def _refuse(self, path: Path, number: int, name: str) -> None:
+    def _refuse(self, path: str | Path, number: int, name: str) -> None:
         try:
             self.hierarchy.place(name)
         except UserError as error:
