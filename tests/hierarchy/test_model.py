@@ -115,6 +115,9 @@ def test_names_are_found_without_case_and_by_part(tree: Hierarchy) -> None:
     named = Hierarchy.fit([("Toys > Dogs", "Toys"), ("hotdog.n.01", "Toys"), ("dog.n.01", "Toys")], dim=4, epochs=1)
     assert named.names[named.place("dogs")] == "Toys > Dogs"
     assert named.names[named.place("DOG")] == "dog.n.01"
+    for wrong, meant in (("dgo", "'dog.n.01'"), ("Dosg", "'Toys > Dogs'")):
+        with pytest.raises(UserError, match=f"did you mean .*{meant}"):
+            named.place(wrong)
 
 
 def test_several_at_once_are_the_same_as_one_by_one(tree: Hierarchy) -> None:

@@ -24,8 +24,10 @@ from subspaces.hierarchy.link_prediction import LinkPredictionTask, LinkTraining
 from subspaces.hierarchy.splits import Split
 from subspaces.settings import Strict
 
-_SEEN = 40_000_000  # edges that a training sees; small hierarchies are passed through at most `_EPOCHS` times
-_EPOCHS = 500
+_SEEN = 20_000_000  # edges that a training sees at most; small hierarchies are passed through `_EPOCHS` times
+_EPOCHS = 60
+_STEPS = 1000  # at least
+_BATCH = 256
 _TRIED = 300  # children on which free settings of a score are compared
 _COMMON: dict[str, Any] = {
     "sampling": "per-edge",
@@ -72,9 +74,10 @@ def baseline_settings(
     if geometry not in BASELINES:
         raise UserError(f"unknown geometry {geometry!r}: choose subspace, {' or '.join(BASELINES)}.")
     if epochs is None:
-        epochs = max(10, min(_EPOCHS, _SEEN // max(1, len(graph.closure))))
+        edges, least = len(graph.closure), batch or _BATCH
+        epochs = max(10, min(_EPOCHS, _SEEN // edges), -(-_STEPS // -(-edges // least)))
     values = _COMMON | _RECIPES[geometry]
-    values |= {"epochs": epochs, "batch": batch or 256, "lr": lr or _RATES[geometry]}
+    values |= {"epochs": epochs, "batch": batch or _BATCH, "lr": lr or _RATES[geometry]}
     return BaselineSettings(geometry=geometry, dim=dim, training=LinkTraining(**values))  # type: ignore[arg-type]
 
 

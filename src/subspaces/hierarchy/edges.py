@@ -120,6 +120,8 @@ def _wrong_fields(where: str, line: str, fields: list[str], columns: Sequence[st
     hint = ""
     if separator == "\t" and len(fields) == 1 and "," in line:
         hint = " Is this file comma-separated? Then give all its lines commas, or its name the ending .csv."
+    elif len(fields) == 1 and len(line.split()) == len(columns):
+        hint = " Separate the names by TAB, not by spaces."
     elif len(fields) > len(columns):
         hint = f" With more columns, a first line must name {' and '.join(columns)}."
     return f"{where}: expected {f' {kind} '.join(columns)}, found {count}.{hint}"

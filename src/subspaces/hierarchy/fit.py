@@ -252,11 +252,13 @@ def _judge(
     more: dict[str, Any]
     if isinstance(settings, BaselineSettings):
         scores = load_baseline(out / "weights.safetensors", settings, graph, seed, closure)
-        generality, more = scores.geometry.generality(), {"tuned": scores.tuned}
+        generality = scores.geometry.generality()
+        more: dict[str, Any] = {"tuned": scores.tuned}
     else:
         scores = features = Features(out / "features.safetensors")
         generality, more = features.trace, {"rank_mean": float(features.trace.double().mean())}
-    valid, threshold = None, None
+    valid: dict[str, Any] | None = None
+    threshold: float | None = None
     if labelled is not None:
         found = choose_threshold(scores, labelled.children, labelled.parents, labelled.entailed)
         valid, threshold = {"sha256": labelled.sha256, **found}, found["threshold"]

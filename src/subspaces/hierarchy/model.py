@@ -162,7 +162,9 @@ class Hierarchy:
             raise UserError(
                 f"{len(found):,} nodes fit {name!r}: {_listed(shown[:_SHOWN])}{more}. Give one of these names."
             )
-        near = get_close_matches(name, self.names, n=_SHOWN, cutoff=0.6)
+        parts = {part: place for place, folded in enumerate(self._folded) for part in (*_parts(folded), folded)}
+        close = get_close_matches(name.casefold(), parts, n=_SHOWN, cutoff=0.6)
+        near = list(dict.fromkeys(self.names[parts[part]] for part in close))
         hint = f"did you mean {_listed(near)}?" if near else f"no name of the {len(self):,} is close to it."
         raise UserError(f"{self.folder} has no node {name!r}: {hint}")
 
