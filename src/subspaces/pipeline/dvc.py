@@ -182,6 +182,13 @@ def _evaluation_stages(project: Project) -> dict[str, Any]:
         stages[f"measure_{name}"] = _stage(
             [artefact.output], deps, ["scale", "retrieval"], sorted(artefact.versions), outs=_in_git(artefact.output)
         )
+    for artefact in project.experiment("compositional_retrieval").evaluations():
+        deps = {owners[output] for output in _ancestors(artefact) if output in owners}
+        outs = _in_git(artefact.output, *artefact.beside)
+        versions = sorted(artefact.versions)
+        stages["measure_compositional_retrieval"] = _stage(
+            [artefact.output], deps, ["scale", "compositional_retrieval"], versions, outs=outs
+        )
     return stages
 
 
