@@ -27,6 +27,7 @@ include: "workflow/rules/link_prediction.smk"
 include: "workflow/rules/snli.smk"
 include: "workflow/rules/composition.smk"
 include: "workflow/rules/efficiency.smk"
+include: "workflow/rules/compositional_retrieval.smk"
 include: "workflow/rules/report.smk"
 
 

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.workflow
 TABLE = "results/tables/reconstruction.tex"
 PAGE = "results/report.html"
 
+NOT_QUICK = {"compositional_retrieval"}  # tables and figures that need more data
+
 
 @pytest.fixture
 def safe(built):
@@ -59,10 +61,10 @@ def test_every_number_table_and_figure_is_there(built):
             assert metrics == {}
             assert found["verdict"] == "not run"
             assert found["reason"]
-    for name in [*OWN_TABLES, *tables()]:
+    for name in [*OWN_TABLES.keys() - NOT_QUICK, *tables()]:
         for kind in ("tex", "md"):
             assert (built.folder / f"results/tables/{name}.{kind}").stat().st_size > 200
-    for name in FIGURES:
+    for name in FIGURES.keys() - NOT_QUICK:
         assert (built.folder / f"figures/{name}.pdf").read_bytes().startswith(b"%PDF")
         assert (built.folder / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -279,6 +281,6 @@ def test_snakemakes_own_report_has_the_figures_and_their_captions(built, tmp_pat
         text = b"".join(archive.read(name) for name in names if name.endswith((".html", ".js"))).decode(
             errors="replace"
         )
-    for figure in FIGURES:
+    for figure in FIGURES.keys() - NOT_QUICK:
         assert any(name.endswith(f"{figure}.png") for name in names), figure
     assert "Drawn from computed projectors" in text and "Table 4: " in text

@@ -7,6 +7,9 @@ from snakemake.exceptions import WorkflowError
 
 from subspaces.errors import UserError
 from subspaces.experiments.composition import experiment as composition
+from subspaces.experiments.compositional_retrieval import (
+    experiment as compositional_retrieval,
+)
 from subspaces.experiments.data import CAPTIONS, HIERARCHY, SNLI, SPLIT
 from subspaces.experiments.efficiency import experiment as efficiency
 from subspaces.experiments.hyperlex import experiment as hyperlex

@@ -26,7 +26,7 @@ from subspaces.hierarchy.baseline import BaselineSettings, BaselineTask, baselin
 from subspaces.hierarchy.edges import read_rows
 from subspaces.hierarchy.features import Features, write_features
 from subspaces.hierarchy.graph import Taxonomy
-from subspaces.hierarchy.judging import Scores, choose_threshold, judge_pairs
+from subspaces.hierarchy.judging import PairScores, choose_threshold, judge_pairs
 from subspaces.hierarchy.learning import InclusionTask
 from subspaces.hierarchy.ranking import spearman
 from subspaces.hierarchy.record import FORMAT, NAME, differences, read_record
@@ -248,7 +248,7 @@ def _judge(
     labelled: Labelled | None,
 ) -> dict[str, dict[str, Any] | None]:
     """The entries `valid` and `quality` of the record."""
-    scores: Scores
+    scores: PairScores
     more: dict[str, Any]
     if isinstance(settings, BaselineSettings):
         scores = load_baseline(out / "weights.safetensors", settings, graph, seed, closure)

@@ -29,7 +29,7 @@ _BINS = 10_000  # scores are counted in bins: 36 million of them are never sorte
 _BLOCK = 500
 
 
-class Scores(Protocol):
+class PairScores(Protocol):
     """What is judged: a score of directed pairs, the larger the more surely an edge. `bounded`: an inclusion, from 0 to 1."""
 
     bounded: bool
@@ -77,7 +77,7 @@ class Bins:
 
 
 def judge_pairs(
-    scores: Scores,
+    scores: PairScores,
     graph: Taxonomy,
     seed: int,
     closed: bool = True,
@@ -109,7 +109,7 @@ def judge_pairs(
     }
 
 
-def choose_threshold(scores: Scores, children: Tensor, parents: Tensor, entailed: np.ndarray) -> dict[str, float]:
+def choose_threshold(scores: PairScores, children: Tensor, parents: Tensor, entailed: np.ndarray) -> dict[str, float]:
     """The threshold with the best F1 on labelled pairs of the user, and its figures on them."""
     if entailed.all() or not entailed.any():
         raise UserError("the validation pairs need both labels: pairs that hold (1) and pairs that do not (0).")
@@ -137,7 +137,7 @@ def _children(nodes: int, seed: int, sample: int | None) -> Tensor:
     return torch.randperm(nodes, generator=generator_for(seed, 3))[:wanted].sort().values
 
 
-def _general_scores(scores: Scores, bins: Bins, graph: Taxonomy, general: np.ndarray) -> tuple[Tensor, Tensor]:
+def _general_scores(scores: PairScores, bins: Bins, graph: Taxonomy, general: np.ndarray) -> tuple[Tensor, Tensor]:
     """(N, G) bins of the scores of every node below g, and whether it is neither g nor below g."""
     parents = torch.from_numpy(general)
     columns = torch.cat([bins(scores.block(some, parents)) for some in torch.arange(graph.nodes).split(8192)])
@@ -151,7 +151,7 @@ def _general_scores(scores: Scores, bins: Bins, graph: Taxonomy, general: np.nda
 
 
 def _count_non_edges(
-    scores: Scores, bins: Bins, graph: Taxonomy, children: Tensor, columns: Tensor, outside: Tensor, general: Tensor
+    scores: PairScores, bins: Bins, graph: Taxonomy, children: Tensor, columns: Tensor, outside: Tensor, general: Tensor
 ) -> tuple[Tensor, int]:
     """(scores of non-edges in each bin, how many pairs were looked at)."""
     exact = len(children) == graph.nodes

@@ -94,7 +94,12 @@ def _stage_artefacts(project: Project) -> dict[str, list[Artefact]]:
     sets = [
         artefact for artefact in project.experiment("data").artefacts() if not artefact.output.startswith(str(SOURCES))
     ]
-    measured = [artefact for artefact in efficiency.artefacts() if artefact.output.startswith("results/")]
+    measured = [
+        artefact
+        for experiment in (efficiency, project.experiment("compositional_retrieval"))
+        for artefact in experiment.artefacts()
+        if artefact.output.startswith("results/")
+    ]
     return {
         **{f"data_{_stem(artefact, 'data')}": [artefact] for artefact in sets},
         **{f"evaluate_{name}": _evaluations(project, name) for name in EVALUATED},

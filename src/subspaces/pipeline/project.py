@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "snli": "subspaces.experiments.snli.experiment:SnliExperiment",
     "composition": "subspaces.experiments.composition.experiment:CompositionExperiment",
     "efficiency": "subspaces.experiments.efficiency.experiment:EfficiencyExperiment",
+    "compositional_retrieval": "subspaces.experiments.compositional_retrieval.experiment:CompositionalRetrievalExperiment",
     "models": "subspaces.pipeline.models:ModelRecords",
     "report": "subspaces.pipeline.report:ReportOutputs",
 }

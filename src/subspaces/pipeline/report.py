@@ -113,7 +113,19 @@ class ReportOutputs(Experiment):
 
     @property
     def table_names(self) -> list[str]:
-        return [*self.layouts, *OWN_TABLES]
+        return [*self.layouts, *self.own_tables]
+
+    @property
+    def own_tables(self) -> list[str]:
+        """Tables that the paper does not print, without those whose evaluations are not run."""
+        return [name for name, table in OWN_TABLES.items() if table.inputs(self.project)]
+
+    @property
+    def figure_names(self) -> list[str]:
+        """All figures without those whose evaluations are not run."""
+        from subspaces.report.figures import FIGURES
+
+        return [name for name, figure in FIGURES.items() if figure.run(self.project)]
 
     @cache  # noqa: B019
     def table(self, name: str) -> Artefact:
@@ -199,7 +211,6 @@ class ReportOutputs(Experiment):
     @cache  # noqa: B019
     def page(self) -> Artefact:
         """results/report.html: every number, table and figure with its provenance, in one file."""
-        from subspaces.report.figures import FIGURES
         from subspaces.report.page.build import asset_digests
 
         texts = [self.project.root / name for name in ("docs/deviations.md", "CITATION.cff")]
@@ -208,7 +219,7 @@ class ReportOutputs(Experiment):
             "texts": {path.name: sha256_file(path) for path in texts if path.exists()},
         }
         inputs = [self.numbers(name) for name in self.layouts]
-        inputs += [self.table(name) for name in OWN_TABLES] + [self.figure(name) for name in FIGURES]
+        inputs += [self.table(name) for name in self.own_tables] + [self.figure(name) for name in self.figure_names]
         return self.project.artefact(PAGE, ["report.page"], settings, inputs, self._write_page)
 
     def _write_page(self, artefact: Artefact, machine: Machine) -> None:
@@ -224,7 +235,8 @@ class ReportOutputs(Experiment):
             Path(),
             artefact.path,
             artefact.key,
-            extra_tables=tuple(OWN_TABLES),
+            figures=self.figure_names,
+            extra_tables=tuple(self.own_tables),
             deviations=root / "docs/deviations.md",
             citation_file=root / "CITATION.cff",
             directory="" if here == root else os.path.relpath(here, root),
@@ -233,14 +245,12 @@ class ReportOutputs(Experiment):
     # --- all of it --------------------------------------------------------------------------------------------------------
 
     def artefacts(self) -> Iterable[Artefact]:
-        from subspaces.report.figures import FIGURES
-
         return [
             self.bounds(),
             *(self.numbers(name) for name in self.layouts),
             self.frame(),
             *(self.table(name) for name in self.table_names),
-            *(self.figure(name) for name in FIGURES),
+            *(self.figure(name) for name in self.figure_names),
             self.page(),
         ]
 

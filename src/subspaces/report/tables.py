@@ -58,7 +58,9 @@ def _rows(table: Layout, numbers: pd.DataFrame, cell) -> list[tuple[str, list[st
     return rows
 
 
-Extra = Sequence[tuple[str, Mapping[str, float | None]]]  # rows that the paper does not have: label, and value by column id
+Extra = Sequence[
+    tuple[str, Mapping[str, float | None]]
+]  # rows that the paper does not have: label, and value by column id
 
 
 def markdown(table: Layout, numbers: pd.DataFrame, key: str, extra: Extra = ()) -> str:

@@ -22,12 +22,12 @@ from subspaces.algebra import Subspace, half_vector
 from subspaces.errors import UserError
 from subspaces.files import digest
 from subspaces.search.build import Progress, build_index, part_folder
-from subspaces.search.calibration import Method
+from subspaces.search.calibration import Calibration, Method
 from subspaces.search.documents import StoredTexts
 from subspaces.search.engines import open_searcher
 from subspaces.search.half_vectors import HalfVectorEncoder, TextEncoder
 from subspaces.search.kinds.base import Answer, ExactSearcher
-from subspaces.search.query import Conjunction, Query, evaluate, parse, terms
+from subspaces.search.query import Conjunction, Query, Term, evaluate, parse, terms
 from subspaces.search.storage import MANIFEST, Manifest, StaleIndex, cache_folder, read_column, read_windows
 from subspaces.search.termwise import TermwiseSearch
 
@@ -224,6 +224,13 @@ class SubspaceIndex:
             return scores
         best = scores.new_full((len(scores), len(self)), -torch.inf)
         return best.scatter_reduce_(1, self._document.expand_as(scores), scores, "amax")
+
+    def term_features(self, text: str, calibration: Calibration) -> dict[str, Tensor]:
+        """What a calibration reads of one term, (1, rows) for all rows; the kind of the index must be exact."""
+        term = Term(text)
+        if self._termwise is None:
+            raise UserError("this index was opened without an encoder: pass one to open.")
+        return self._termwise.features(term, self._encoded([term]), calibration)
 
     def _best_windows(self, half: Tensor, top: int, effort: float) -> Answer:
         """As the searcher, with each document once, by its best window: ask for more rows until there are enough

@@ -50,11 +50,6 @@ class TermwiseSearch:
         order = odds.argsort(descending=True, stable=True)[:top]
         return torch.sigmoid(odds[order]).float()[None], documents[order][None]
 
-    def score_all(self, query: Query, subspaces: Mapping[str, Subspace], calibration: Calibration) -> Tensor:
-        """Log-odds (documents,) of all documents; the kind of the index must be exact."""
-        asked = _Asked.of(query, subspaces, self._encoder if calibration.vectors else None)
-        return self._log_odds(asked, calibration, None)[0]
-
     def features(self, query: Query, subspaces: Mapping[str, Subspace], calibration: Calibration) -> dict[str, Tensor]:
         """The features (terms, rows) that a calibration reads, of all rows of an exact index."""
         return self._features(

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import average_precision_score, ndcg_score
 
+from subspaces.algebra import Subspace
 from subspaces.errors import UserError
-from subspaces.experiments.compositional_retrieval.benchmark import compare, measure, summarise
+from subspaces.experiments.compositional_retrieval.benchmark import Benchmark, compare, measure, summarise
+from subspaces.experiments.compositional_retrieval.evaluate import AGAINST, evaluate_benchmark, methods
 from subspaces.experiments.compositional_retrieval.judge import Concept, Image, Lemmatiser, judgements, read_images
 from subspaces.experiments.compositional_retrieval.queries import (
     FORMS,
     RELEVANT,
+    BenchmarkQuery,
     committed_queries,
     draw_queries,
     excluded,
     relevance,
 )
 from subspaces.experiments.compositional_retrieval.systems import (
+    EVERYTHING,
+    Evidence,
     LexicalEvidence,
-    SubspaceEvidence,
-    VectorEvidence,
+    all_systems,
     english,
-    lexical_systems,
-    logic,
-    subspace_systems,
+    fitted_calibrations,
 )
+from subspaces.pipeline.dvc import dvc_stages
+from subspaces.pipeline.params import load_params
+from subspaces.pipeline.project import Project
+from subspaces.report.figures.compositional_retrieval import draw_benchmark
+from subspaces.report.own_tables import compositional_retrieval
+from subspaces.search.calibration import Calibration, SearchProfile
+from subspaces.search.half_vectors import HalfVectorEncoder
+from subspaces.search.index import SubspaceIndex
 from subspaces.search.query import parse
-from tests.search.stand_in import sentences, stand_in
+from tests.search.stand_in import ROOT, direction, sentences, span
 
 
 class Stems:
@@ -95,28 +109,133 @@ def test_metrics() -> None:
     assert worst["precision"] == worst["ndcg"] == 0 and worst["excluded"] == 100 and worst["average_precision"] < 20
 
 
-def test_logic_of_values() -> None:
-    leaf = {"a": np.array([0.5]), "b": np.array([0.2])}.__getitem__
-    assert logic(parse("a & ~b"), leaf) == pytest.approx(0.4)
-    assert logic(parse("a | b"), leaf) == pytest.approx(0.6)
+def random_judgements(count: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=count).round(2), generator.random(count) < share
 
 
-def test_systems_rank_what_is_asked_for() -> None:
-    texts = sentences(400)
-    judged = {text: np.array([text in document for document in texts]) for text in ("sits", "runs", "on a bench")}
-    vectors = VectorEvidence(torch.nn.functional.normalize(torch.randn(400, 8), dim=1), lambda some: torch.ones(1, 8))
-    half = SubspaceEvidence(texts, stand_in(32), lambda P, H: (P * H).sum((1, 2)) / P.diagonal(0, 1, 2).sum(1))
-    systems = subspace_systems(half, vectors, judged) | lexical_systems(LexicalEvidence(texts, Lemmatiser(Stems())))
-    assert {"product", "sandwich-hard, hub", "exact", "entailment logic", "hybrid, hub", "BM25, Boolean"} <= set(
-        systems
+@pytest.mark.parametrize(("count", "share"), [(400, 0.1), (400, 0.01), (12, 0.9)])
+def test_metrics_are_those_of_scikit_learn(count: int, share: float) -> None:
+    for seed in range(5):
+        scores, relevant = random_judgements(count, share, seed)
+        relevant[0] = True
+        untied = scores - 1e-6 * np.arange(count)  # of equal scores the first document counts as better
+        found = measure(scores, relevant, None)
+        assert found["ndcg"] == pytest.approx(100 * ndcg_score(relevant[None].astype(float), untied[None], k=10))
+        assert found["average_precision"] == pytest.approx(100 * average_precision_score(relevant, untied))
+
+
+TERMS = ("sits", "runs", "sleeps", "on a bench", "in the park", "at night", "a man", "a cook")
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Benchmark:
+    texts = sentences(500)
+    shown = {text: np.array([text in document for document in texts]) for text in TERMS}
+    asked = {
+        "a": [*TERMS],
+        "a & b": ["sits & a man", "runs & a cook", "sleeps & in the park", "a man & in the park"],
+        "a & ~b": ["sits & ~on a bench", "runs & ~in the park", "a man & ~runs", "a cook & ~sits"],
+    }
+    queries = [
+        BenchmarkQuery(form, query, ("choosing", "reporting")[number % 2], 0)
+        for form, some in asked.items()
+        for number, query in enumerate(some)
+    ]
+    return Benchmark(texts, shown, Lemmatiser(Stems()), queries)
+
+
+def vectors(texts: list[str]) -> torch.Tensor:
+    return torch.nn.functional.normalize(
+        torch.stack([sum(direction(w, 32) for w in text.split()) for text in texts]), dim=1
     )
-    query = parse("sits & ~on a bench")
-    for name in ("product", "entailment logic", "inclusion logic", "hybrid", "BM25, Boolean"):
+
+
+@pytest.fixture(scope="module")
+def encoder() -> HalfVectorEncoder:
+    beta = Calibration(weights={"log_inclusion": 4.0, "log_rest": -4.0})
+    profile = SearchProfile(calibrations={"calibrated": beta, "hybrid": EVERYTHING})
+    return HalfVectorEncoder(lambda texts: span(texts, 32), 32, "stand-in-32", None, None, profile, vectors)
+
+
+@pytest.fixture(scope="module")
+def found(benchmark: Benchmark, encoder: HalfVectorEncoder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return evaluate_benchmark(benchmark, encoder, tmp_path_factory.mktemp("benchmark") / "index", hybrid=True)
+
+
+def test_systems_rank_what_is_asked_for(benchmark: Benchmark, encoder: HalfVectorEncoder, tmp_path: Path) -> None:
+    evidence = Evidence(SubspaceIndex.build(benchmark.documents, encoder, tmp_path / "index", kind="exact-fp16"))
+    calibrations = fitted_calibrations(evidence, benchmark.choosing_terms())
+    systems = all_systems(evidence, LexicalEvidence(benchmark.documents, benchmark.lemmatiser), calibrations)
+    assert {"product", "sandwich-hard, hub", "exact", "Beta head", "hybrid, hub", "BM25, Boolean"} <= set(systems)
+    query, texts = parse("sits & ~on a bench"), benchmark.documents
+    for name in ("product", "Beta head", "calibrated", "hybrid", "BM25, Boolean"):
         best = [texts[row] for row in np.argsort(-systems[name](query))[:5]]
         assert all("sits" in text and "bench" not in text for text in best), (name, best)
-    assert np.allclose(
-        half.inclusion("sits"), stand_in(32).encode(texts).inclusion(stand_in(32).encode("sits")), atol=1e-3
+    inclusion = Subspace(span(texts, 32)).inclusion(Subspace(span(["sits"], 32)[0]))
+    assert torch.allclose(evidence.features("sits")["inclusion"], inclusion, atol=1e-3)
+    # the index, with the calibration in its profile, answers as the benchmark does
+    for name, method in (("hybrid, hub", "hybrid"), ("calibrated", "calibrated")):
+        profile = SearchProfile(method=method, calibrations={method: calibrations[name]})
+        own = HalfVectorEncoder(lambda some: span(some, 32), 32, "stand-in-32", None, None, profile, vectors)
+        index = SubspaceIndex.build(texts, own, tmp_path / method, kind="exact-fp16")
+        scores = systems[name](query)
+        rows = [hit.row for hit in index.search(query, 10)]
+        assert scores[rows] == pytest.approx(np.sort(scores)[::-1][:10], abs=1e-4)
+
+
+def test_an_evaluation_chooses_and_reports(found: dict[str, Any]) -> None:
+    quality, profile = found["choosing_ndcg"], SearchProfile.model_validate(found["profile"])
+    runnable = methods(dict.fromkeys(found["calibrations"], EVERYTHING), True)
+    assert quality[found["chosen"]] == max(quality[name] for name in runnable)
+    assert profile.method == runnable[found["chosen"]] and set(profile.calibrations) == {"calibrated", "hybrid"}
+    assert "text" not in runnable and "cosine logic" not in runnable
+    assert "hybrid" not in methods(dict.fromkeys(found["calibrations"], EVERYTHING), False)
+    assert {(row["half"], row["form"]) for row in found["summary"]} == {
+        (half, form) for half in ("choosing", "reporting") for form in ("a", "a & b", "a & ~b")
+    }
+    assert [example["query"] for example in found["examples"]] == [
+        "runs & a cook",
+        "a man & in the park",
+        "runs & ~in the park",
+        "a cook & ~sits",
+    ]
+    assert {row["against"] for row in found["differences"]} == set(AGAINST)
+
+
+def test_the_table_and_the_figure(found: dict[str, Any]) -> None:
+    table = compositional_retrieval([json.loads(json.dumps(found | {"scale": "laptop"}))])
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert table.heads == ["a", "a & b", "a & ~b", "excluded, a & ~b"]
+    assert sum(label.endswith("(default)") for label in rows) == 1 and f"{found['chosen']} (default)" in rows
+    cell = next(
+        row
+        for row in found["summary"]
+        if (row["half"], row["system"], row["form"], row["metric"]) == ("reporting", "product", "a & b", "ndcg")
     )
+    assert rows["product"][1].startswith(f"{cell['mean']:.1f} [")
+    assert "500 Flickr30k images" in table.note and r"\&" in table.latex("k", "compositional_retrieval")
+    figure = draw_benchmark(found)
+    assert [panel.get_title() for panel in figure.axes] == ["a", "a & b", "a & ~b"]
+    drawn = [line.get_xdata()[0] for line in figure.axes[1].lines if len(line.get_xdata()) == 1]
+    assert any(value == pytest.approx(cell["mean"]) for value in drawn)
+
+
+@pytest.mark.parametrize(
+    ("not_run", "scale", "outputs"), [("because", "laptop", 0), (None, "quick", 0), (None, "laptop", 3)]
+)
+def test_the_benchmark_is_part_of_the_project_when_it_is_run(not_run: str | None, scale: str, outputs: int) -> None:
+    params = load_params(ROOT / "params.yaml", scale)
+    chosen = params.compositional_retrieval.model_copy(update={"not_run": not_run, "model": "minilm-subspace-128"})
+    project = Project(params.model_copy(update={"compositional_retrieval": chosen}), ROOT)
+    named = [name for name in project.artefacts if "compositional_retrieval" in name]
+    files = [name for name in named if name.startswith(("results/", "figures/"))]
+    assert len(files) == outputs, files
+    if outputs:
+        assert project.artefacts["results/tables/compositional_retrieval.tex"].inputs == (
+            project.artefacts["results/evaluations/compositional_retrieval/benchmark.json"],
+        )
+        assert "measure_compositional_retrieval" in dvc_stages(project)["stages"]
 
 
 def test_summaries_have_intervals_and_paired_differences() -> None:

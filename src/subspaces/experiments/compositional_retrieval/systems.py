@@ -1,16 +1,15 @@
-"""Ways to answer a composed query: functions from a query and the scores of documents to one score per document.
+"""Ways to answer a composed query: functions from a query to one score per document (compositional retrieval, §4.6).
 
-A system sees the query tree and `Evidence`: per-term scores of all documents (cosine of the backbone, inclusion
-NIS(term | document), probability of entailment, BM25) and whole-query scores. Term-wise logic combines values p, q in
-[0, 1]: and is p·q, not is 1 − p, or is 1 − (1 − p)(1 − q). The hub correction subtracts one number per document, its
-mean score over generic texts: a document that scores high for every text says little.
+The subspace systems are the methods of `subspaces search`, with the same code: one composed matrix (product,
+sandwich-hard, exact), or term-wise logic over calibrated probabilities (search/calibration.py). Beside them stand plain
+text, vector arithmetic and BM25. The hub correction subtracts one number per document, its mean score over generic
+texts: a document that scores high for every text says little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cache
 
 import numpy as np
 import torch
@@ -18,43 +17,29 @@ from rank_bm25 import BM25Okapi
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from subspaces.algebra import Subspace, half_vector, unhalf_vector
 from subspaces.errors import UserError
 from subspaces.experiments.compositional_retrieval.judge import Lemmatiser
-from subspaces.search.half_vectors import HalfVectorEncoder, TextEncoder
-from subspaces.search.query import And, Conjunction, Not, Or, Query, Term, evaluate, terms
+from subspaces.search.calibration import Calibration, Feature, Termwise, combine
+from subspaces.search.half_vectors import COSINE_HUB, HUB, VECTORS
+from subspaces.search.index import SubspaceIndex
+from subspaces.search.query import And, Conjunction, Not, Or, Query, Term
+from subspaces.search.storage import read_column
 
-GENERIC = (
-    "Something is happening.",
-    "This is a picture.",
-    "There are things here.",
-    "People are doing something.",
-    "Somebody is somewhere.",
-    "An object is in a place.",
-    "It is a scene of daily life.",
-    "Someone is outside or inside.",
-    "There is something to see.",
-    "A moment in time.",
-)
 _STOP = frozenset(["a", "an", "at", "in", "on", "of", "the", "to", "and", "or", "not", "without", "is", "it"])
 _MINUS = 0.5  # weight of an excluded term in vector arithmetic
-_BLOCK = 1024
-Embed = Callable[[Sequence[str]], Tensor]
-Entailment = Callable[[Tensor, Tensor], Tensor]
-
-
-def logic(query: Query, leaf: Callable[[str], np.ndarray]) -> np.ndarray:
-    """Term-wise logic with values in [0, 1]."""
-    match query:
-        case Term(text):
-            return leaf(text)
-        case Not(of=inner):
-            return 1 - logic(inner, leaf)
-        case And(left, right):
-            return logic(left, leaf) * logic(right, leaf)
-        case Or(left, right):
-            return 1 - (1 - logic(left, leaf)) * (1 - logic(right, leaf))
-    raise TypeError(query)
+EVERYTHING = Calibration(weights={"inclusion": 1.0, "hub": -1.0, "cosine": 1.0, "cosine_hub": -1.0})
+# which features each fitted system reads; the method of `subspaces search` that it becomes if it wins, if any
+FITTED: dict[str, tuple[Termwise | None, tuple[Feature, ...]]] = {
+    "cosine logic": (None, ("cosine",)),
+    "cosine logic, hub": (None, ("cosine", "cosine_hub")),
+    "calibrated": ("calibrated", ("inclusion",)),
+    "calibrated, hub": ("calibrated", ("inclusion", "hub")),
+    "calibrated, log": ("calibrated", ("log_inclusion", "log_rest")),
+    "calibrated, log, hub": ("calibrated", ("log_inclusion", "log_rest", "hub")),
+    "hybrid": ("hybrid", ("inclusion", "cosine")),
+    "hybrid, hub": ("hybrid", ("inclusion", "hub", "cosine", "cosine_hub")),
+}
+System = Callable[[Query], np.ndarray]
 
 
 def english(query: Query) -> str:
@@ -85,67 +70,55 @@ def signs(query: Query, sign: int = 1) -> list[tuple[str, int]]:
     raise TypeError(query)
 
 
-class VectorEvidence:
-    """Unit vectors of all documents; `embed(texts)` gives unit vectors of other texts."""
+class Evidence:
+    """What an exact index of the documents says of single terms, computed once per term; one row per document."""
 
-    def __init__(self, documents: Tensor, embed: Embed):
-        self.documents, self._embed = documents, lru_cache(maxsize=None)(lambda text: embed([text])[0])
+    def __init__(self, index: SubspaceIndex):
+        if index.manifest.rows != len(index):
+            raise UserError("the benchmark needs one row per document: build its index without windows.")
+        assert index.encoder is not None
+        self.index, self.encoder = index, index.encoder
+        self.vectors = read_column(index.folder, VECTORS, index.manifest.columns[VECTORS]).float()
+        self.hub, self.cosine_hub = (read_column(index.folder, name, 1)[:, 0].numpy() for name in (HUB, COSINE_HUB))
+        self.features = cache(self._features)
+        self.embed = cache(lambda text: self.encoder.vectors([text])[0])
+
+    def _features(self, text: str) -> dict[str, Tensor]:
+        return {name: values[0] for name, values in self.index.term_features(text, EVERYTHING).items()}
+
+    def composed(self, query: Query, conjunction: Conjunction) -> np.ndarray:
+        """One matrix for the whole query; a query without an exact intersection ranks nothing."""
+        try:
+            return self.index.score_all(self.index.matrices([query], conjunction))[0].numpy()
+        except UserError:
+            return np.zeros(len(self.index), dtype=np.float32)
 
     def cosine(self, text: str) -> np.ndarray:
-        return (self.documents @ self._embed(text)).numpy()
-
-    @cached_property
-    def hub(self) -> np.ndarray:
-        return np.mean([self.cosine(text) for text in GENERIC], axis=0)
+        return (self.vectors @ self.embed(text)).numpy()
 
     def arithmetic(self, query: Query) -> np.ndarray:
         """The sum of the wanted terms minus half of the excluded ones."""
-        weights = [(text, 1.0 if sign > 0 else -_MINUS) for text, sign in signs(query)]
-        return (self.documents @ torch.stack([weight * self._embed(text) for text, weight in weights]).sum(0)).numpy()
+        weighted = [(1.0 if sign > 0 else -_MINUS) * self.embed(text) for text, sign in signs(query)]
+        return (self.vectors @ torch.stack(weighted).sum(0)).numpy()
 
+    def fit(
+        self, judged: Mapping[str, np.ndarray], names: Sequence[Feature], per_term: int = 2000, seed: int = 0
+    ) -> Calibration:
+        """A logistic regression, the same for all terms, on random documents of each judged term."""
+        generator, x, y = np.random.default_rng(seed), [], []
+        unit = {name: Calibration(weights={name: 1.0}) for name in names}
+        for text, shown in judged.items():
+            rows = torch.from_numpy(generator.permutation(len(shown))[:per_term])
+            some = {name: values[rows] for name, values in self.features(text).items()}
+            x.append(torch.stack([unit[name].log_odds(some) for name in names], dim=1).numpy())
+            y.append(shown[rows.numpy()])
+        model = LogisticRegression(C=100.0, max_iter=5000).fit(np.concatenate(x), np.concatenate(y))
+        weights: dict[Feature, float] = dict(zip(names, model.coef_[0].tolist(), strict=True))
+        return Calibration(weights=weights, intercept=float(model.intercept_[0]))
 
-class SubspaceEvidence:
-    """Half-vectors (float16) and traces of all documents; `entailment(premises (n, d, d), hypothesis (d, d))` is a
-    probability (n,)."""
-
-    def __init__(self, documents: Sequence[str], encoder: TextEncoder, entailment: Entailment | None = None):
-        self.encoder, self._entailment = HalfVectorEncoder.of(encoder), entailment
-        parts = [
-            self.encoder.half_vectors_and_traces(documents[start : start + _BLOCK])
-            for start in range(0, len(documents), _BLOCK)
-        ]
-        self.half, self.trace = torch.cat([half.half() for half, _ in parts]), torch.cat([trace for _, trace in parts])
-        self._subspace = lru_cache(maxsize=None)(self.encoder.encode)
-        self.probability = lru_cache(maxsize=None)(self._probability)
-
-    def _scores(self, matrix: Tensor) -> np.ndarray:
-        """NIS(matrix | document) of all documents."""
-        half = half_vector(matrix.float())
-        return (torch.cat([part.float() @ half for part in self.half.split(_BLOCK)]) / self.trace).numpy()
-
-    def inclusion(self, text: str) -> np.ndarray:
-        return self._scores(self._subspace(text).projector)
-
-    @cached_property
-    def hub(self) -> np.ndarray:
-        return np.mean([self.inclusion(text) for text in GENERIC], axis=0)
-
-    def composed(self, query: Query, conjunction: Conjunction) -> np.ndarray:
-        """One matrix for the whole query, as `subspaces search` does; a query without an exact intersection ranks
-        nothing."""
-        subspaces: Mapping[str, Subspace] = {text: self._subspace(text) for text in terms(query)}
-        try:
-            return self._scores(evaluate(query, subspaces, conjunction))
-        except UserError:
-            return np.zeros(len(self.trace), dtype=np.float32)
-
-    def _probability(self, text: str) -> np.ndarray:
-        if self._entailment is None:
-            raise UserError("this encoder has no entailment head: term-wise probabilities need one.")
-        hypothesis = self._subspace(text).projector
-        with torch.no_grad():
-            parts = [self._entailment(unhalf_vector(part.float()), hypothesis) for part in self.half.split(_BLOCK)]
-        return torch.cat(parts).numpy()
+    def calibrated(self, calibration: Calibration) -> System:
+        odds = cache(lambda text: calibration.log_odds(self.features(text)))
+        return lambda query: combine(query, odds).numpy()
 
 
 class LexicalEvidence:
@@ -154,7 +127,7 @@ class LexicalEvidence:
     def __init__(self, documents: Sequence[str], lemmatiser: Lemmatiser):
         self._lemmatiser = lemmatiser
         self._bm25 = BM25Okapi([self._words(text) for text in documents])
-        self.match = lru_cache(maxsize=None)(self._match)
+        self.match = cache(self._match)
 
     def _words(self, text: str) -> list[str]:
         return [min(forms, key=lambda form: (len(form), form)) for forms in self._lemmatiser.forms(text)]
@@ -163,86 +136,34 @@ class LexicalEvidence:
         scores = self._bm25.get_scores([word for word in self._words(text) if word not in _STOP])
         return np.clip(scores / max(scores.max(), 1e-9), 0, 1)
 
-
-class Calibration:
-    """Per-term probability of relevance from features of (term, document): a logistic regression, the same for all
-    terms."""
-
-    def __init__(self, features: Callable[[str], np.ndarray]):
-        self._features, self._model = features, LogisticRegression(max_iter=1000)
-        self.probability = lru_cache(maxsize=None)(self._probability)
-
-    def fit(self, judged: Mapping[str, np.ndarray], per_term: int = 2000, seed: int = 0) -> Calibration:
-        """From terms of the choosing half with their judgements (documents,); all relevant and random other documents
-        of each."""
-        generator, x, y = np.random.default_rng(seed), [], []
-        for text, shown in judged.items():
-            rows = generator.permutation(len(shown))[:per_term]
-            x.append(self._features(text)[rows])
-            y.append(shown[rows])
-        self._model.fit(np.concatenate(x), np.concatenate(y))
-        return self
-
-    def _probability(self, text: str) -> np.ndarray:
-        return self._model.predict_proba(self._features(text))[:, 1]
+    def log_odds(self, text: str) -> Tensor:
+        return torch.logit(torch.from_numpy(self.match(text)), eps=1e-9)
 
 
-System = Callable[[Query], np.ndarray]
+def fitted_calibrations(evidence: Evidence, judged: Mapping[str, np.ndarray]) -> dict[str, Calibration]:
+    """The calibrations of `FITTED`, and the Beta head's if the model has one."""
+    found = {name: evidence.fit(judged, features) for name, (_, features) in FITTED.items()}
+    beta = evidence.encoder.profile.calibrations.get("calibrated")
+    return found | ({"Beta head": beta} if beta is not None else {})
 
 
-def lexical_systems(lexical: LexicalEvidence) -> dict[str, System]:
-    return {"BM25, Boolean": lambda query: logic(query, lexical.match)}
-
-
-def vector_systems(vectors: VectorEvidence, judged: Mapping[str, np.ndarray]) -> dict[str, System]:
-    def features(text: str) -> np.ndarray:
-        return vectors.cosine(text)[:, None]
-
-    def corrected(text: str) -> np.ndarray:
-        return np.stack([vectors.cosine(text), vectors.hub], axis=1)
-
-    plain, hub = Calibration(features).fit(judged), Calibration(corrected).fit(judged)
-    return {
-        "text": lambda query: vectors.cosine(english(query)),
-        "text, hub": lambda query: vectors.cosine(english(query)) - vectors.hub,
-        "vector arithmetic": vectors.arithmetic,
-        "vector arithmetic, hub": lambda query: vectors.arithmetic(query) - vectors.hub,
-        "cosine logic": lambda query: logic(query, plain.probability),
-        "cosine logic, hub": lambda query: logic(query, hub.probability),
-    }
-
-
-def subspace_systems(
-    subspaces: SubspaceEvidence, vectors: VectorEvidence | None, judged: Mapping[str, np.ndarray], heads: bool = True
+def all_systems(
+    evidence: Evidence, lexical: LexicalEvidence, calibrations: Mapping[str, Calibration]
 ) -> dict[str, System]:
-    """The paper's composition, term-wise logic, and the hybrid of cosine and inclusion if there are vectors."""
-    systems: dict[str, System] = {}
-    for conjunction in ("product", "sandwich-hard", "exact"):
-        systems[conjunction] = _composed(subspaces, conjunction, False)
-        systems[f"{conjunction}, hub"] = _composed(subspaces, conjunction, True)
-    if heads:
-        systems["entailment logic"] = lambda query: logic(query, subspaces.probability)
-    features: dict[str, Callable[[str], list[Any]]] = {
-        "inclusion logic": lambda text: [subspaces.inclusion(text)],
-        "inclusion logic, hub": lambda text: [subspaces.inclusion(text), subspaces.hub],
+    """Every way to answer, by name."""
+    systems: dict[str, System] = {
+        "BM25, Boolean": lambda query: combine(query, lexical.log_odds).numpy(),
+        "text": lambda query: evidence.cosine(english(query)),
+        "text, hub": lambda query: evidence.cosine(english(query)) - evidence.cosine_hub,
+        "vector arithmetic": evidence.arithmetic,
+        "vector arithmetic, hub": lambda query: evidence.arithmetic(query) - evidence.cosine_hub,
     }
-    if vectors is not None:
-        features["hybrid"] = lambda text: [vectors.cosine(text), subspaces.inclusion(text)]
-        features["hybrid, hub"] = lambda text: [
-            vectors.cosine(text),
-            vectors.hub,
-            subspaces.inclusion(text),
-            subspaces.hub,
-        ]
-    for name, columns in features.items():
-        systems[name] = _calibrated(columns, judged)
-    return systems
+    operators: tuple[Conjunction, ...] = ("product", "sandwich-hard", "exact")
+    for operator in operators:
+        systems[operator] = _composed(evidence, operator, False)
+        systems[f"{operator}, hub"] = _composed(evidence, operator, True)
+    return systems | {name: evidence.calibrated(calibration) for name, calibration in calibrations.items()}
 
 
-def _composed(subspaces: SubspaceEvidence, conjunction: Conjunction, hub: bool) -> System:
-    return lambda query: subspaces.composed(query, conjunction) - (subspaces.hub if hub else 0.0)
-
-
-def _calibrated(columns: Callable[[str], list[Any]], judged: Mapping[str, np.ndarray]) -> System:
-    calibration = Calibration(lambda text: np.stack(columns(text), axis=1)).fit(judged)
-    return lambda query: logic(query, calibration.probability)
+def _composed(evidence: Evidence, operator: Conjunction, hub: bool) -> System:
+    return lambda query: evidence.composed(query, operator) - (evidence.hub if hub else 0.0)

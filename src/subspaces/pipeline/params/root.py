@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from subspaces.experiments.composition.settings import Composition
+from subspaces.experiments.compositional_retrieval.settings import CompositionalRetrieval
 from subspaces.experiments.efficiency.settings import Retrieval
 from subspaces.experiments.hyperlex.settings import Hyperlex
 from subspaces.experiments.link_prediction.settings import LinkPrediction
@@ -71,6 +72,7 @@ class Params(Strict):
     snli: Snli
     composition: Composition
     retrieval: Retrieval
+    compositional_retrieval: CompositionalRetrieval
     figures: Figures
 
     @model_validator(mode="after")
