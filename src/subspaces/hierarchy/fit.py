@@ -253,7 +253,7 @@ def _judge(
     if isinstance(settings, BaselineSettings):
         scores = load_baseline(out / "weights.safetensors", settings, graph, seed, closure)
         generality = scores.geometry.generality()
-        more: dict[str, Any] = {"tuned": scores.tuned}
+        more = {"tuned": scores.tuned}
     else:
         scores = features = Features(out / "features.safetensors")
         generality, more = features.trace, {"rank_mean": float(features.trace.double().mean())}
