@@ -30,7 +30,7 @@ from subspaces.hierarchy.link_prediction import (
 from subspaces.hierarchy.splits import Split, draw_split
 from subspaces.hierarchy.thresholds import average_precision, best_threshold, judge
 from subspaces.pipeline.artefact import carries
-from subspaces.training import run
+from subspaces.training import best, run
 from subspaces.training.checkpoint import Checkpoints
 from subspaces.training.progress import Silent
 from subspaces.training.run import Run
@@ -351,7 +351,7 @@ def test_a_resumed_run_writes_the_same_files(
 @pytest.mark.parametrize("place", ["best weights", "best record", "model weights", "settings"])
 def test_stopped_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path, place: str) -> None:
     """Between the two files of the best epoch, or with a model half saved."""
-    module = link_prediction if place.startswith("best") else run
+    module = best if place.startswith("best") else run
     name = "write_tensors" if place.endswith("weights") else "write_json"
     real, calls = getattr(module, name), []
 
