@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from subspaces.errors import UserError
 from subspaces.geometries.base import make_geometry
+from subspaces.hierarchy import ranking
 from subspaces.hierarchy.graph import Taxonomy, build_hierarchy
 from subspaces.hierarchy.ranking import descendant_lists, evaluate_generality, evaluate_ranking, rank_block
+from subspaces.training.loop import generator_for
 from tests.hierarchy.toys import binary_tree, random_dag, random_tree
 
 
@@ -22,6 +24,9 @@ class Table:
 
     def __init__(self, scores: torch.Tensor):
         self.scores = scores
+
+    def space(self) -> None:
+        return None
 
     def all_features(self) -> torch.Tensor:
         return self.scores
@@ -191,3 +196,22 @@ def test_each_variant_looks_at_its_own_thing() -> None:
 def test_generality_that_says_nothing_is_zero() -> None:
     found = evaluate_generality(np.ones(16), binary_tree(3))
     assert [found[name] for name in ("rho", "rho_depth", "rho_descendants", "rho_inner_nodes")] == [0.0] * 4
+
+
+@pytest.mark.parametrize("name", ["poincare", "lorentz"])
+def test_the_compiled_evaluation_is_that_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nodes lie on one point, so that scores tie."""
+    graph = random_dag(90, 1, 200)
+    geometry = make_geometry(name, graph.nodes, 3, start=0.3, ranking=True)
+    geometry.initialise(generator_for(1))
+    geometry.table[10:40] = geometry.table[50:80]
+    assert ranking.has(ranking.nearness, geometry.space())
+    seen: list[int] = []
+    compiled = evaluate_ranking(geometry, graph, tick=lambda done, total: seen.append(done))
+    monkeypatch.setattr(ranking, "has", lambda *_: False)
+    assert compiled == pytest.approx(evaluate_ranking(geometry, graph), rel=1e-12)
+    assert seen[-1] == compiled["sources"]
+    geometry.table[3] = float("nan")
+    monkeypatch.undo()
+    with pytest.raises(UserError, match="NaN or infinite"):
+        evaluate_ranking(geometry, graph)

@@ -25,7 +25,9 @@ FAST = {"reassoc", "contract", "nsz", "arcp"}
 def _cache_folder() -> Path:
     """A folder for this code: numba looks at the driver's file only, so that after a change elsewhere it would run old code."""
     digest = sha256()
-    for path in sorted([*PACKAGE.glob("geometries/*.py"), PACKAGE / "hierarchy/descent.py"]):
+    for path in sorted(
+        [*PACKAGE.glob("geometries/*.py"), PACKAGE / "hierarchy/descent.py", PACKAGE / "hierarchy/ranking.py"]
+    ):
         digest.update(path.read_bytes())
     return Path.cwd() / ".cache" / "numba" / digest.hexdigest()[:16]
 
@@ -54,7 +56,12 @@ def tangent(space: Any, point: Any, gradient: Any) -> None:
     raise NotImplementedError
 
 
-_REGISTERED: dict[Callable, set[type]] = {energy_and_gradient: set(), move: set(), tangent: set()}
+def nearness(space: Any, point: Any, columns: Any, out: Any) -> None:
+    """For a symmetric energy, write for all nodes what orders them as their energies with `point` do; `columns` is the table (w, N)."""
+    raise NotImplementedError
+
+
+_REGISTERED: dict[Callable, set[type]] = {energy_and_gradient: set(), move: set(), tangent: set(), nearness: set()}
 
 
 def for_space(operation: Callable, space: type, exact: bool = False) -> Callable:
@@ -85,7 +92,10 @@ def _overload(operation: Callable, chosen: Callable[[type], Callable | None], ex
     def of_tangent(space, point, gradient):
         return chosen(kind(space))
 
-    typing: Any = {energy_and_gradient: of_energy, move: of_move, tangent: of_tangent}[operation]
+    def of_nearness(space, point, columns, out):
+        return chosen(kind(space))
+
+    typing: Any = {energy_and_gradient: of_energy, move: of_move, tangent: of_tangent, nearness: of_nearness}[operation]
     options: Any = {"fastmath": False if exact else FAST, "error_model": "numpy"}
     overload(operation, jit_options=options)(typing)
 
@@ -116,6 +126,11 @@ def run(function: Callable, *arguments: Any) -> Any:
             raise
         shutil.rmtree(stats.cache_path, ignore_errors=True)
         return function(*arguments)
+
+
+def has(operation: Callable, space: Any) -> bool:
+    """Whether a space has this operation, and there is a compiler."""
+    return numba is not None and type(space) in _REGISTERED[operation]
 
 
 def available() -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
-from subspaces.geometries.compiled import energy_and_gradient, for_space, move
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move, nearness
 from subspaces.geometries.euclidean import ALPHAS
 from subspaces.settings import Positive
 from subspaces.training.riemannian import RiemannianSGD
@@ -104,3 +104,16 @@ def _move(space, point, gradient, rate):
         point[i] = stay * point[i] + go * gradient[i]
         squared += point[i] * point[i]
     point[0] = math.sqrt(1 + squared)
+
+
+@for_space(nearness, Hyperboloid)
+def _nearness(space, point, columns, out):
+    """The squared Lorentz length of u − v, some nodes at a time, so that they stay in the cache."""
+    for start in range(0, columns.shape[1], 512):
+        count = min(512, columns.shape[1] - start)
+        near = out[start : start + count]
+        near[:] = 0.0
+        for i in range(space.dim + 1):
+            at, sign, column = point[i], 1.0 if i else -1.0, columns[i, start : start + count]
+            for j in range(count):
+                near[j] += sign * (column[j] - at) ** 2

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from subspaces.geometries.base import GeometrySettings, VectorGeometry
-from subspaces.geometries.compiled import energy_and_gradient, for_space, move, part
+from subspaces.geometries.compiled import energy_and_gradient, for_space, move, nearness, part
 from subspaces.geometries.euclidean import ALPHAS
 from subspaces.training.riemannian import ConformalDescent
 
@@ -161,3 +162,21 @@ def _move(space, point, gradient, rate):
     for i in range(space.dim):
         gradient[i] *= factor
     ball_go(space.dim, point, gradient)
+
+
+@for_space(nearness, Ball)
+def _nearness(space, point, columns, out):
+    """‖u − v‖²/(1 − ‖v‖²), some nodes at a time, so that they stay in the cache."""
+    room = np.empty(512)
+    for start in range(0, columns.shape[1], 512):
+        count = min(512, columns.shape[1] - start)
+        near = out[start : start + count]
+        near[:] = 0.0
+        room[:] = 1.0
+        for i in range(space.dim):
+            at, column = point[i], columns[i, start : start + count]
+            for j in range(count):
+                near[j] += (column[j] - at) ** 2
+                room[j] -= column[j] * column[j]
+        for j in range(count):
+            near[j] /= max(room[j], EDGE)

@@ -260,7 +260,7 @@ def descend(space, loss, draw, known, adam, table, edges, batch, rate, seed):
         total += value
         size = min(batch, len(edges) - number // batch * batch)
         for k in range(count):
-            if energy[k] != 0.0:
+            if energy[k] != 0.0 or adam.on:  # Adam goes on where there is no gradient any more
                 factor = energy[k] / size
                 used = add(pairs[k, 0], factor, dchild[k], slots, rows, sums, used)
                 used = add(pairs[k, 1], factor, dparent[k], slots, rows, sums, used)

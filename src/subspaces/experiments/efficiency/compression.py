@@ -147,6 +147,9 @@ class _FixedProjectors:
     def __init__(self, projectors: Tensor):
         self.projectors = projectors
 
+    def space(self) -> None:
+        return None
+
     def all_features(self) -> Tensor:
         return torch.cat([half_vector(some) for some in self.projectors.split(_NODES)])
 
