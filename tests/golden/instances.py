@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from subspaces.files import read_json, write_json
 from subspaces.pipeline.artefact import Artefact, Machine
 from subspaces.pipeline.params import load_params
@@ -105,9 +108,7 @@ def _snli(row: str, *ways: str) -> Jobs:
 
 
 def _figures(golden: Golden) -> list[Artefact]:
-    from subspaces.report.figures import FIGURES
-
-    return [golden.report.figure(name) for name in FIGURES]
+    return [golden.report.figure(name) for name in golden.report.figure_names]
 
 
 JOBS: dict[str, Jobs] = {
@@ -213,7 +214,8 @@ def _tables(golden: Golden) -> Any:
         for name in registry.tables()
         for write in (tables.markdown, tables.latex)
     }
-    for name, own in OWN_TABLES.items():
+    for name in golden.report.own_tables:
+        own = OWN_TABLES[name]
         evaluations = [read_json(golden.make(source).output) for source in own.inputs(golden.project)]
         table = own.make([_with_few_digits(evaluation) for evaluation in evaluations])
         found |= {f"{name}, markdown": text(table.markdown(_KEY)), f"{name}, latex": text(table.latex(_KEY, name))}
@@ -238,7 +240,30 @@ def _page(golden: Golden) -> Any:
     return summary(folder / "report.html")
 
 
+def _retrieval_benchmark(golden: Golden) -> Any:
+    """Metrics, intervals, differences and the choice from invented scores: the real queries need all images."""
+    from subspaces.experiments.compositional_retrieval.benchmark import compare, measure, summarise
+    from subspaces.experiments.compositional_retrieval.evaluate import choose, mean_ndcg
+
+    draw, rows = np.random.default_rng(0), []
+    for form in ("a & b", "a & ~b"):
+        for query in range(6):
+            relevant, unwanted = draw.random((2, 40)) < 0.3
+            for system, skill in (("product", 0.2), ("sandwich-hard", 0.6)):
+                values = measure(draw.random(40) + skill * relevant, relevant, unwanted if "~" in form else None)
+                rows.append({"system": system, "form": form, "query": f"{form} {query}", **values})
+    results = pd.DataFrame(rows)
+    chosen, profile = choose({"exact": 0.0, **mean_ndcg(results)}, {}, False)
+    return {
+        "summary": summarise(results).to_dict("records"),
+        "differences": compare(results, "sandwich-hard", "product").to_dict("records"),
+        "chosen": chosen,
+        "profile": profile.model_dump(),
+    }
+
+
 REPORT: dict[str, Callable[[Golden], Any]] = {
+    "compositional_retrieval.evaluate": _retrieval_benchmark,
     "report.numbers": _numbers,
     "report.frame": _frame,
     "report.tables": _tables,
