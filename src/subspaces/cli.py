@@ -13,6 +13,7 @@ import typer
 
 from subspaces.errors import DamagedModel, UserError, missing_package
 from subspaces.experiments.composition.commands import app as composition_app
+from subspaces.experiments.snli import commands as snli_commands
 from subspaces.hierarchy.commands import app as hierarchy_app
 from subspaces.pipeline.context import (
     Device,
@@ -41,6 +42,7 @@ for _command in (
     search_commands.index,
     search_commands.search,
     search_commands.entail,
+    snli_commands.train,
     serve_commands.serve,
 ):
     app.command()(_command)

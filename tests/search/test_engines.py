@@ -50,6 +50,8 @@ def test_both_engines_find_the_same_captions(tmp_path: Path) -> None:
     assert [hit.text for hit in here.search(QUERIES[0])] == [hit.text for hit in there.search(QUERIES[0])]
     again = SubspaceIndex.open(tmp_path / "there", encoder)
     same_answers(here, again, matrices[:5])
+    half, rows = half_vector(matrices[:2]), torch.tensor([7, 2999, 0])
+    assert torch.allclose(there.searcher.scores(half, rows), here.searcher.scores(half, rows), atol=2e-6)
 
 
 @needs_milvus

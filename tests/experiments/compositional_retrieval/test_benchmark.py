@@ -15,7 +15,12 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from subspaces.algebra import Subspace
 from subspaces.errors import UserError
 from subspaces.experiments.compositional_retrieval.benchmark import Benchmark, compare, measure, summarise
-from subspaces.experiments.compositional_retrieval.evaluate import AGAINST, evaluate_benchmark, methods
+from subspaces.experiments.compositional_retrieval.evaluate import (
+    AGAINST,
+    evaluate_benchmark,
+    methods,
+    write_evaluation,
+)
 from subspaces.experiments.compositional_retrieval.judge import Concept, Image, Lemmatiser, judgements, read_images
 from subspaces.experiments.compositional_retrieval.queries import (
     FORMS,
@@ -43,6 +48,9 @@ from subspaces.search.calibration import Calibration, SearchProfile
 from subspaces.search.half_vectors import HalfVectorEncoder
 from subspaces.search.index import SubspaceIndex
 from subspaces.search.query import parse
+from subspaces.sources.origins import SAMPLES
+from subspaces.text.load import load_text_model
+from tests.experiments.composition.models import tiny_model
 from tests.search.stand_in import ROOT, direction, sentences, span
 
 
@@ -201,6 +209,29 @@ def test_an_evaluation_chooses_and_reports(found: dict[str, Any]) -> None:
         "a cook & ~sits",
     ]
     assert {row["against"] for row in found["differences"]} == set(AGAINST)
+
+
+def test_the_evaluation_of_a_trained_model(benchmark: Benchmark, tmp_path: Path) -> None:
+    model = load_text_model(tiny_model(tmp_path / "model", "subspace"))
+    out = tmp_path / "benchmark.json"
+    settings = {"model": "tiny", "backbone": "tiny", "seed": 0}
+    write_evaluation(model, SAMPLES, benchmark, tmp_path / "index", settings, out, "k" * 64, 1, "laptop")
+    written = json.loads(out.read_text())
+    assert written["key"] == "k" * 64 and written["weights_sha256"] == model.fingerprint
+    assert written["documents"] == 500 and "Beta head" in written["choosing_ndcg"]
+    profile = SearchProfile.model_validate(written["profile"])
+    assert profile.method != "hybrid" and "hybrid" not in profile.calibrations  # no plain backbone inside the model
+    profile.write(model.folder)
+    assert (
+        SubspaceIndex.of_documents(_lines(tmp_path, benchmark.documents), HalfVectorEncoder.of_text_model(model)).method
+        == profile.method
+    )
+
+
+def _lines(folder: Path, texts: list[str]) -> Path:
+    path = folder / "texts.txt"
+    path.write_text("\n".join(texts) + "\n")
+    return path
 
 
 def test_the_table_and_the_figure(found: dict[str, Any]) -> None:
