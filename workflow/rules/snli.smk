@@ -38,7 +38,7 @@ rule train_snli:
 
 rule evaluate_snli:
     input:
-        ancient(model_files(snli)),
+        made_from(snli.EVALUATION),
         ancient(f"{SNLI}.parquet"),
         key=key(snli.EVALUATION),
     output:
