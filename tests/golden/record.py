@@ -38,6 +38,6 @@ def _changed(computation: str, versions: dict[str, int], changed: list[str]) -> 
         f"the result of {computation} changed: bump {computation} in workflow/versions.yaml and record the new value",
         *([f"(or bump what it is made with, if the change is there: {others})"] if others else []),
         f"{RECORD} records it. Changed:",
-        *changed[:10],
+        *(line[:200] for line in changed[:10]),
     ]
     return "\n".join([*lines, *([f"and {len(changed) - 10} more"] if len(changed) > 10 else [])])

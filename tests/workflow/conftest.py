@@ -118,6 +118,7 @@ def copy_project(folder: Path, results: bool = False) -> Project:
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_symlink():
+            target.unlink(missing_ok=True)
             target.symlink_to(source.readlink())
         elif source.is_file():
             shutil.copyfile(source, target)

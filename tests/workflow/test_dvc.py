@@ -54,8 +54,8 @@ def test_the_committed_project_has_nothing_to_do_and_edits_concern_their_depende
     assert stages_run(clone.run("dvc", "repro", "--allow-missing").stdout) == set()
     clone.edit_params(
         **{
-            "reconstruction__scales__laptop__rows__lorentz-10__verbs__epochs": 321,
-            "snli__scales__laptop__rows__mpnet-subspace-128__model__neutral_width": 255,
+            "reconstruction__scales__laptop__rows__lorentz-10__both__epochs": 321,
+            "snli__scales__laptop__rows__mpnet-subspace-128__model__heads": 4,
         }
     )
     clone.replace("docs/deviations.md", "#", "# Another title:")

@@ -1,6 +1,7 @@
 # The project, and the few functions that the rules share.
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -44,20 +45,26 @@ shell.prefix(
 
 
 def key(output):
-    """The key file of an output: new when the output is stale. All other inputs are `ancient`, because content decides, not clocks."""
+    """The key file of an output: new when the output is stale. Content decides, not clocks, so all other inputs are `ancient`."""
     return f".keys/{output}"
 
 
+@cache
+def files_of(output):
+    """The files of an artefact as inputs. They are `ancient` unless it is stale: Snakemake does not run what depends on ancient files
+    when it makes them anew. Of results, only the file with the key is read."""
+    artefact = ARTEFACTS[output]
+    beside = () if output.startswith(("results/", "figures/")) else artefact.beside
+    files = (artefact.output, *beside)
+    return files if artefact.is_stale() else [ancient(file) for file in files]
+
+
 def made_from(template):
-    """The files that an output is made from, where they depend on the row or on parameters."""
+    """The files that an output is made from."""
 
     def files(wildcards):
         artefact = ARTEFACTS[template.format(**wildcards)]
-        return [
-            ancient(file)
-            for source in artefact.inputs
-            for file in (source.output, *source.beside)
-        ]
+        return [file for source in artefact.inputs for file in files_of(source.output)]
 
     return files
 

@@ -3,7 +3,7 @@
 
 rule build_captions:
     input:
-        ancient("data/sources/flickr30k.json"),
+        made_from(f"{CAPTIONS}.json"),
         key=key(f"{CAPTIONS}.json"),
     output:
         multiext(CAPTIONS, ".json", ".txt"),

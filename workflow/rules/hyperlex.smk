@@ -3,7 +3,7 @@
 
 rule train_gaussians:
     input:
-        ancient(multiext(HIERARCHY.format(pos="nouns"), ".json", ".npz")),
+        made_from(f"{hyperlex.MODEL}/settings.json"),
         key=key(f"{hyperlex.MODEL}/settings.json"),
     output:
         model_files(hyperlex),

@@ -20,7 +20,7 @@ rule build_split:
 
 rule train_link_prediction:
     input:
-        ancient(multiext(SPLIT, ".json", ".npz")),
+        made_from(f"{link_prediction.MODEL}/settings.json"),
         key=key(f"{link_prediction.MODEL}/settings.json"),
     output:
         model_files(link_prediction),
@@ -38,7 +38,7 @@ rule train_link_prediction:
 
 rule evaluate_link_prediction:
     input:
-        ancient(model_files(link_prediction)),
+        made_from(link_prediction.EVALUATION),
         ancient(f"{SPLIT}.npz"),
         key=key(link_prediction.EVALUATION),
     output:

@@ -3,7 +3,7 @@
 
 rule build_hierarchy:
     input:
-        ancient("data/sources/wordnet.json"),
+        made_from(f"{HIERARCHY}.json"),
         key=key(f"{HIERARCHY}.json"),
     output:
         multiext(HIERARCHY, ".json", ".npz"),
@@ -20,7 +20,7 @@ rule build_hierarchy:
 
 rule train_reconstruction:
     input:
-        ancient(multiext(HIERARCHY, ".json", ".npz")),
+        made_from(f"{reconstruction.MODEL}/settings.json"),
         key=key(f"{reconstruction.MODEL}/settings.json"),
     output:
         model_files(reconstruction),
@@ -38,7 +38,7 @@ rule train_reconstruction:
 
 rule evaluate_reconstruction:
     input:
-        ancient(model_files(reconstruction)),
+        made_from(reconstruction.EVALUATION),
         ancient(f"{HIERARCHY}.npz"),
         key=key(reconstruction.EVALUATION),
     output:
@@ -57,7 +57,7 @@ rule evaluate_reconstruction:
 
 rule list_ranks:
     input:
-        ancient(model_files(reconstruction)),
+        made_from(reconstruction.RANKS),
         ancient(f"{HIERARCHY}.npz"),
         key=key(reconstruction.RANKS),
     output:
