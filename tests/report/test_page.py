@@ -446,5 +446,5 @@ def test_the_command_plans_everything_behind_the_number(tmp_path):
         "build_hierarchy",
         "train_reconstruction",
         "evaluate_reconstruction",
-        "reconstruction_numbers",
+        "write_reconstruction_numbers",
     }
