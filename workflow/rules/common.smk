@@ -50,6 +50,20 @@ def key(output):
 
 
 @cache
+def is_forced():
+    """Is anything to be run whether or not it is current?"""
+    dag = workflow.dag_settings
+    return bool(dag.forceall or dag.forcerun or dag.forcetargets)
+
+
+@cache
+def is_whole(output):
+    """All files of an artefact are there, and it is current."""
+    artefact = ARTEFACTS[output]
+    return artefact.is_built() and all(Path(file).exists() for file in artefact.beside)
+
+
+@cache
 def files_of(output):
     """The files of an artefact as inputs. They are `ancient` unless it is stale: Snakemake does not run what depends on ancient files
     when it makes them anew. Of results, only the file with the key is read."""
@@ -59,12 +73,23 @@ def files_of(output):
     return files if artefact.is_stale() else [ancient(file) for file in files]
 
 
-def made_from(template):
-    """The files that an output is made from."""
+def made_from(template, *data):
+    """The files that an output is made from; `data`: further ones, in which its inputs were made.
+
+    What is current needs no inputs that are absent. A clone without models and data would make them for every row as soon as one row
+    needs them, because Snakemake runs what depends on an absent file.
+    """
 
     def files(wildcards):
         artefact = ARTEFACTS[template.format(**wildcards)]
-        return [file for source in artefact.inputs for file in files_of(source.output)]
+        found = [file for source in artefact.inputs for file in files_of(source.output)]
+        found += [
+            ancient(file(wildcards) if callable(file) else file.format(**wildcards))
+            for file in data
+        ]
+        if not is_forced() and is_whole(artefact.output):
+            found = [file for file in found if Path(file).exists()]
+        return found
 
     return files
 

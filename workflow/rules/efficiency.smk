@@ -60,8 +60,7 @@ rule build_index:
 
 rule measure_latency:
     input:
-        made_from(efficiency.LATENCY),
-        ancient(f"{TEXT_MODEL}/weights.safetensors"),
+        made_from(efficiency.LATENCY, f"{TEXT_MODEL}/weights.safetensors"),
         key=key(efficiency.LATENCY),
     output:
         efficiency.LATENCY,
@@ -100,8 +99,7 @@ rule measure_encoding:
 
 rule answer_queries:
     input:
-        made_from(efficiency.QUERIES),
-        ancient(f"{TEXT_MODEL}/weights.safetensors"),
+        made_from(efficiency.QUERIES, f"{TEXT_MODEL}/weights.safetensors"),
         key=key(efficiency.QUERIES),
     output:
         efficiency.QUERIES,
@@ -119,11 +117,13 @@ rule answer_queries:
 
 rule measure_compression:
     input:
-        made_from(efficiency.COMPRESSION),
-        lambda wildcards: ancient(
-            f"{HIERARCHY.format(pos='nouns')}.npz"
-            if wildcards.part == "wordnet"
-            else f"{SNLI}.parquet"
+        made_from(
+            efficiency.COMPRESSION,
+            lambda wildcards: (
+                f"{HIERARCHY.format(pos='nouns')}.npz"
+                if wildcards.part == "wordnet"
+                else f"{SNLI}.parquet"
+            ),
         ),
         key=key(efficiency.COMPRESSION),
     output:

@@ -20,8 +20,7 @@ rule train_gaussians:
 
 rule evaluate_hyperlex:
     input:
-        made_from(hyperlex.EVALUATION),
-        ancient(f"{HIERARCHY.format(pos='nouns')}.npz"),
+        made_from(hyperlex.EVALUATION, f"{HIERARCHY.format(pos='nouns')}.npz"),
         key=key(hyperlex.EVALUATION),
     output:
         hyperlex.EVALUATION,

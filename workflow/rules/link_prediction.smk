@@ -38,8 +38,7 @@ rule train_link_prediction:
 
 rule evaluate_link_prediction:
     input:
-        made_from(link_prediction.EVALUATION),
-        ancient(f"{SPLIT}.npz"),
+        made_from(link_prediction.EVALUATION, f"{SPLIT}.npz"),
         key=key(link_prediction.EVALUATION),
     output:
         link_prediction.EVALUATION,

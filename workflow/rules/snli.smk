@@ -38,8 +38,7 @@ rule train_snli:
 
 rule evaluate_snli:
     input:
-        made_from(snli.EVALUATION),
-        ancient(f"{SNLI}.parquet"),
+        made_from(snli.EVALUATION, f"{SNLI}.parquet"),
         key=key(snli.EVALUATION),
     output:
         snli.EVALUATION,

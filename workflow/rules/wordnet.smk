@@ -38,8 +38,7 @@ rule train_reconstruction:
 
 rule evaluate_reconstruction:
     input:
-        made_from(reconstruction.EVALUATION),
-        ancient(f"{HIERARCHY}.npz"),
+        made_from(reconstruction.EVALUATION, f"{HIERARCHY}.npz"),
         key=key(reconstruction.EVALUATION),
     output:
         reconstruction.EVALUATION,
@@ -57,8 +56,7 @@ rule evaluate_reconstruction:
 
 rule list_ranks:
     input:
-        made_from(reconstruction.RANKS),
-        ancient(f"{HIERARCHY}.npz"),
+        made_from(reconstruction.RANKS, f"{HIERARCHY}.npz"),
         key=key(reconstruction.RANKS),
     output:
         reconstruction.RANKS,
