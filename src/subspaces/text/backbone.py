@@ -132,6 +132,7 @@ class Backbone(nn.Module):
         known = AutoConfig.for_model(**config)
         before = logging.get_verbosity()
         logging.set_verbosity_error()  # weights of a pooler, or of layers that are not used, are expected
+        logging.disable_progress_bar()  # it takes a moment
         try:
             model = AutoModel.from_pretrained(folder, config=known, local_files_only=True, use_safetensors=True)
         except (OSError, ValueError) as error:

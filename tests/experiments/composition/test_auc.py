@@ -28,7 +28,7 @@ def test_auc_of_perfect_useless_and_reversed_scores() -> None:
 
 
 def test_auc_refuses_what_is_no_score() -> None:
-    with pytest.raises(UserError, match="one has none"):
+    with pytest.raises(UserError, match="one class is empty"):
         auc(np.array([]), np.ones(2))
     with pytest.raises(UserError, match="NaN or infinite"):
         auc(np.array([1.0, np.nan]), np.ones(2))

@@ -169,7 +169,7 @@ def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
     refused(vector, "one premise", {"elicited": CANDIDATES[:1]})
     refused(vector, "no premises", {"elicited": CANDIDATES, "authors": []})
     refused(vector, "h3 of t1 is missing", {"elicited": [replace(CANDIDATES[0], h3=""), CANDIDATES[1]]})
-    refused(vector, "no set 'mine'", chosen="mine")
+    refused(vector, "unknown set 'mine'", chosen="mine")
     refused(vector, "unknown operator", operator="and")
 
 

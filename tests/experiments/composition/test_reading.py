@@ -113,8 +113,8 @@ def test_unreadable_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
-        ("maybe,,", "'maybe' is none of keep, discard"),
-        ("Keep,,", "'Keep' is none of"),
+        ("maybe,,", "'maybe' must be keep, discard or empty"),
+        ("Keep,,", "'Keep' must be keep"),
         ("discard,,", "needs one of the reasons"),
         ("discard,ugly,", "found 'ugly'"),
         ("keep,wrong-label,", "only a discarded candidate has a reason"),

@@ -266,7 +266,7 @@ def test_the_benchmark_is_part_of_the_project_when_it_is_run(not_run: str | None
         assert project.artefacts["results/tables/compositional_retrieval.tex"].inputs == (
             project.artefacts["results/evaluations/compositional_retrieval/benchmark.json"],
         )
-        assert "measure_compositional_retrieval" in dvc_stages(project)["stages"]
+        assert "measure_compositional_retrieval_benchmark" in dvc_stages(project)["stages"]
 
 
 def test_summaries_have_intervals_and_paired_differences() -> None:

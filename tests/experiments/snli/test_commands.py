@@ -11,7 +11,7 @@ import pytest
 from subspaces.cli import app
 from subspaces.errors import UserError
 from subspaces.experiments.snli import commands
-from subspaces.experiments.snli.task import Entailment
+from subspaces.experiments.snli.task import EntailmentTask
 from subspaces.sources.origins import SAMPLES
 from tests.invoke import invoke
 
@@ -63,19 +63,19 @@ def test_a_model_of_own_pairs_answers(pairs: Path, backbone: Path, tmp_path: Pat
 
 def test_a_killed_run_resumes(pairs: Path, backbone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(*words(pairs, backbone, tmp_path / "whole"))
-    step, taken = Entailment.step, []
+    step, taken = EntailmentTask.step, []
 
-    def counted(self: Entailment, epoch: int, number: int, generator: object) -> dict[str, float]:
+    def counted(self: EntailmentTask, epoch: int, number: int, generator: object) -> dict[str, float]:
         if len(taken) == 8:
             raise KeyboardInterrupt
         taken.append((epoch, number))
         return step(self, epoch, number, generator)
 
-    monkeypatch.setattr(Entailment, "step", counted)
+    monkeypatch.setattr(EntailmentTask, "step", counted)
     with pytest.raises(KeyboardInterrupt):
         commands.train(pairs, tmp_path / "model", str(backbone), 8, epochs=2, batch=8, device="cpu")
     assert (tmp_path / "model.checkpoints").is_dir()
-    monkeypatch.setattr(Entailment, "step", step)
+    monkeypatch.setattr(EntailmentTask, "step", step)
     run(*words(pairs, backbone, tmp_path / "model"))
     same = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("whole", "model")]
     assert same[0] == same[1] and json.loads((tmp_path / "model/timing.json").read_text())["resumed"]
