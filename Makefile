@@ -24,9 +24,10 @@ $(STAMP): pyproject.toml workflow/requirements.lock workflow/install.sh
 	@bash workflow/install.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 
-run: setup ## the whole graph at quick scale in runs/quick, then a summary; never touches results/
+run: setup ## the whole graph at quick scale in runs/quick, then a summary; VERBOSE=1: with the log; never touches results/
 	@mkdir -p $(QUICK); began=$$(date +%s); \
-	subspaces warm -- snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) --quiet rules && \
+	subspaces watch --folder $(QUICK) $(if $(VERBOSE),--verbose) -- \
+		snakemake --directory $(QUICK) --config scale=quick --cores $(CORES) && \
 	subspaces summary --folder $(QUICK) --seconds $$(( $$(date +%s) - began ))
 
 test: setup ## every test and check

@@ -227,6 +227,18 @@ def warm(command: Annotated[list[str], typer.Argument(help="What to run, after -
     sys.exit(run_warm(command))
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def watch(
+    command: Annotated[list[str], typer.Argument(help="A Snakemake command, after --.")],
+    folder: Annotated[Path, typer.Option(help="Where it works (its --directory).")] = Path(),
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show Snakemake's own log.")] = False,
+) -> None:
+    """Run Snakemake with one line per stage; its own log goes to logs/snakemake.log in the folder."""
+    from subspaces.pipeline.watch import watch as watched
+
+    sys.exit(watched(["subspaces", "warm", "--", *command], folder, folder / "logs/snakemake.log", verbose))
+
+
 def _set_aside(error: UserError) -> str | None:
     """A damaged model that the workflow can rebuild is moved out of the way; a user's own folder is left alone."""
     if not isinstance(error, DamagedModel) or not in_project():

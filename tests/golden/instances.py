@@ -204,9 +204,11 @@ def _frame(golden: Golden) -> Any:
 def _tables(golden: Golden) -> Any:
     """The paper's tables, and those of our own from evaluations of the graph."""
     from subspaces.report import tables
+    from subspaces.report.claims import claims_latex, claims_markdown, judge
     from subspaces.report.layouts import LAYOUTS
     from subspaces.report.numbers import frame_of
     from subspaces.report.own_tables import OWN_TABLES
+    from tests.report.made_results import make_results
 
     folder = _write_invented()
     found = {
@@ -214,7 +216,11 @@ def _tables(golden: Golden) -> Any:
         for name in registry.tables()
         for write in (tables.markdown, tables.latex)
     }
+    judged = judge(make_results(Path("invented claims")), Path("invented claims"))
+    found |= {"claims, markdown": text(claims_markdown(judged)), "claims, latex": text(claims_latex(judged))}
     for name in golden.report.own_tables:
+        if name == "claims":  # of all numbers and their evaluations: above, from invented ones
+            continue
         own = OWN_TABLES[name]
         evaluations = [read_json(golden.make(source).output) for source in own.inputs(golden.project)]
         table = own.make([_with_few_digits(evaluation) for evaluation in evaluations])

@@ -20,8 +20,8 @@ from subspaces.report.claims import (
     compare,
     fold,
     judge,
-    write_claims,
 )
+from subspaces.report.own_tables import OWN_TABLES
 from subspaces.report.registry import numbers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,9 +51,10 @@ def verdict_of(name: str, shown: pd.DataFrame, folder: Path) -> str:
     return next(claim.verdict for claim in judge(shown, folder) if claim.name == name)
 
 
-def test_nothing_run_means_nothing_can_be_told(tmp_path):
+def test_nothing_run_means_nothing_can_be_told_and_says_what_is_needed(tmp_path):
     judged = judge(frame(tmp_path, "none", {}), tmp_path)
     assert {claim.verdict for claim in judged} == {UNKNOWN}
+    assert all("Needed: " in claim.evidence for claim in judged)
     assert len(judged) == len(CLAIMS) == 16
 
 
@@ -113,6 +114,38 @@ def test_failing_ninety_per_cent_counts_only_with_all_pairs(tmp_path):
         assert verdict_of("negation-subspaces", shown, tmp_path) == verdict
 
 
+@pytest.mark.parametrize(("layers", "verdict"), [(None, HOLDS), (2, UNKNOWN)])
+def test_the_cost_of_the_head_is_told_with_the_whole_backbone_only(tmp_path, layers, verdict):
+    shown = frame(tmp_path, "encoding_time", {"mpnet-subspace-128/batch-128": 10.0, "mpnet/batch-128": 9.9})
+    path = shown.loc[shown["id"] == "encoding_time/mpnet-subspace-128/batch-128", "evidence"].item()[0]
+    write_json(tmp_path / path, {"settings": {"backbone": {"layers": layers}}})
+    assert verdict_of("head-cost", shown, tmp_path) == verdict
+
+
+@pytest.mark.parametrize(
+    ("documents", "latency", "verdict"),
+    [(155_070, 0.1, HOLDS), (155_070, 2.0, FAILS), (1_200, 0.1, UNKNOWN)],
+    ids=["faster", "slower", "few captions"],
+)
+def test_the_speed_of_search_is_told_over_all_captions_only(tmp_path, documents, latency, verdict):
+    shown = frame(tmp_path, "retrieval_latency", {"faiss": latency, "poincare-10-exact": 1.0})
+    path = shown.loc[shown["id"] == "retrieval_latency/subspace-128-faiss/latency", "evidence"].item()[0]
+    write_json(tmp_path / path, {"documents": documents})
+    assert verdict_of("search-speed", shown, tmp_path) == verdict
+
+
+@pytest.mark.parametrize(
+    ("last", "pairs", "verdict"), [(89.5, 175_162, PART), (80.0, 175_162, FAILS), (89.5, 256, UNKNOWN)]
+)
+def test_compression_is_told_of_models_that_have_learnt_only(tmp_path, last, pairs, verdict):
+    measured = {"full_rank": 64, "rank": [64.0, 20.0, 12.0], "accuracy": [90.0, last, last]}
+    shown = frame(tmp_path, "snli", {"minilm-subspace-64/accuracy-2way": 90.0}, pairs=pairs)
+    write_json(
+        tmp_path / "results/evaluations/compression/snli.json", {"model": "minilm-subspace-64", "snli": measured}
+    )
+    assert verdict_of("compression", shown, tmp_path) == verdict
+
+
 def test_several_outcomes_give_one_verdict():
     assert fold([True, True]) == HOLDS
     assert fold([True, False]) == fold([True, None]) == PART
@@ -120,15 +153,18 @@ def test_several_outcomes_give_one_verdict():
     assert fold([None, None]) == UNKNOWN
 
 
-def test_the_committed_claims_and_their_tables(tmp_path):
+def test_the_committed_claims_and_their_table(monkeypatch):
     judged = judge(measured_numbers.frame(ROOT), ROOT)
     assert all(claim.verdict in MEANINGS and claim.evidence for claim in judged)
     assert all(identifier in numbers() for claim in judged for identifier in claim.numbers)
     assert next(claim for claim in judged if claim.name == "bounds").verdict == HOLDS
-    write_claims(judged, tmp_path / "claims.tex", "a" * 64)
-    for name in ("claims.md", "claims.tex"):
-        text = (tmp_path / name).read_text()
+    assert all("Needed: " in claim.evidence for claim in judged if claim.verdict == UNKNOWN)
+    monkeypatch.chdir(ROOT)
+    table = OWN_TABLES["claims"].make([])
+    markdown, latex = table.markdown("a" * 64), table.latex("a" * 64, "claims")
+    for text in (markdown, latex):
         assert f"key:{'a' * 64}" in text
         assert all(claim.verdict in text for claim in judged)
-    body = (tmp_path / "claims.tex").read_text().split(r"\midrule")[1]
+    assert all(f"| {claim.title} | {claim.section} | **{claim.verdict}** |" in markdown for claim in judged)
+    body = latex.split(r"\midrule")[1]
     assert "_" not in body.replace(r"\_", "") and "%" not in body.replace(r"\%", "")

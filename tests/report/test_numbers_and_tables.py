@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 
 import pytest
 
 from subspaces.errors import UserError
 from subspaces.files import read_json
 from subspaces.report import tables
+from subspaces.report.claims import CLAIMS
 from subspaces.report.layouts import LAYOUTS
 from subspaces.report.numbers import FRAME, frame, frame_of, measured, unmeasured, write_frame, write_numbers
 from subspaces.report.registry import number, numbers, of_table
-from subspaces.report.summary import fill_headline, headline, summarise
+from subspaces.report.summary import TRY_NEXT, fill_headline, headline, summarise
 
 IDENTIFIER = "reconstruction/subspace-64/nouns-map"
 WHOLE = (True, "whole hierarchy, 3 epochs")
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def evaluation(seed: int, sample: bool = False) -> dict:
@@ -127,6 +131,14 @@ def test_the_summary_names_table_verdict_files_and_time(reconstruction):
     assert "not run" in text
     assert "1 min 35 s" in text
     assert "results/tables" in text
+    assert all(command in text for command in TRY_NEXT)
+    assert "Does the paper hold?" in text
+
+
+def test_the_summary_shows_every_claim_and_the_page_when_all_numbers_are_there():
+    text = summarise(ROOT)
+    assert all(title in text for title, _, _ in CLAIMS.values())
+    assert f"Page:    {ROOT / 'results/report.html'}" in text
 
 
 def test_the_headline_goes_between_its_marks(reconstruction):

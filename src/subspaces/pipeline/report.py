@@ -121,6 +121,10 @@ class ReportOutputs(Experiment):
         return [name for name, table in OWN_TABLES.items() if table.inputs(self.project)]
 
     @property
+    def _page_tables(self) -> list[str]:
+        return [name for name in self.own_tables if OWN_TABLES[name].on_page]
+
+    @property
     def figure_names(self) -> list[str]:
         """All figures without those whose evaluations are not run."""
         from subspaces.report.figures import FIGURES
@@ -219,7 +223,7 @@ class ReportOutputs(Experiment):
             "texts": {path.name: sha256_file(path) for path in texts if path.exists()},
         }
         inputs = [self.numbers(name) for name in self.layouts]
-        inputs += [self.table(name) for name in self.own_tables] + [self.figure(name) for name in self.figure_names]
+        inputs += [self.table(name) for name in self._page_tables] + [self.figure(name) for name in self.figure_names]
         return self.project.artefact(PAGE, ["report.page"], settings, inputs, self._write_page)
 
     def _write_page(self, artefact: Artefact, machine: Machine) -> None:
@@ -236,7 +240,7 @@ class ReportOutputs(Experiment):
             artefact.path,
             artefact.key,
             figures=self.figure_names,
-            extra_tables=tuple(self.own_tables),
+            extra_tables=tuple(self._page_tables),
             deviations=root / "docs/deviations.md",
             citation_file=root / "CITATION.cff",
             directory="" if here == root else os.path.relpath(here, root),

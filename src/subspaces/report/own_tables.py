@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -67,16 +68,17 @@ class WrittenTable:
 class Registered:
     make: Callable[[Sequence[Evaluation]], OwnTable | WrittenTable]
     inputs: Callable[[Project], Sequence[Artefact]]
+    on_page: bool  # as a section of its own among the tables of results/report.html
 
 
 OWN_TABLES: dict[str, Registered] = {}
 
 
-def own_table(inputs: Callable[[Project], Sequence[Artefact]]):
+def own_table(inputs: Callable[[Project], Sequence[Artefact]], on_page: bool = True):
     """Register a table under its function's name; `inputs` says which evaluations it reads."""
 
     def register(make: Callable[[Sequence[Evaluation]], OwnTable | WrittenTable]):
-        OWN_TABLES[make.__name__] = Registered(make, inputs)
+        OWN_TABLES[make.__name__] = Registered(make, inputs, on_page)
         return make
 
     return register
@@ -239,3 +241,23 @@ def soft_projectors(evaluations: Sequence[Evaluation]) -> WrittenTable:
     rows = [BoundRow(**row) for row in evaluations[0]["rows"]]
     markdown, latex = soft_projectors_table(rows, "md"), soft_projectors_table(rows, "tex")
     return WrittenTable(lambda key: (f"<!-- key:{key} -->\n{markdown}", f"% key:{key}\n{latex}"))
+
+
+def _judged(project: Project) -> Sequence[Artefact]:
+    """All numbers, the evaluations behind them, and those that a claim reads beside them."""
+    report, efficiency = project.experiment("report"), project.experiment("efficiency")
+    numbers = [report.numbers(name) for name in report.layouts]
+    evaluations = {source.output: source for table in numbers for source in table.inputs}
+    return [*numbers, *evaluations.values(), report.bounds(), *map(efficiency.compression, ("wordnet", "snli"))]
+
+
+@own_table(_judged, on_page=False)  # the page begins with the claims
+def claims(evaluations: Sequence[Evaluation]) -> WrittenTable:
+    """The paper's claims; a claim names its evaluations by their paths, so they are read from the working folder."""
+    from subspaces.report.claims import claims_latex, claims_markdown, judge
+    from subspaces.report.numbers import frame
+
+    judged = judge(frame(), Path())
+    return WrittenTable(
+        lambda key: (f"<!-- key:{key} -->\n{claims_markdown(judged)}", f"% key:{key}\n{claims_latex(judged)}")
+    )

@@ -15,10 +15,17 @@ from rich.text import Text
 from subspaces.files import read_json
 from subspaces.report import registry
 from subspaces.report.layouts import LAYOUTS, Column
-from subspaces.report.numbers import NUMBERS, frame_of, records
+from subspaces.report.numbers import NUMBERS, frame, frame_of, records
 from subspaces.report.tables import amount, note, plain
 
 _STYLES = {"reproduced": "cyan", "better": "green", "short": "yellow", "other scale": "magenta", "not run": "dim"}
+TRY_NEXT = (
+    'subspaces search "a child playing outdoors & ~near a road" --top 3',
+    'subspaces entail "A dog runs on grass." "An animal is outside."',
+    r"printf 'dog\tmammal\ncat\tmammal\nmammal\tanimal\n' | subspaces hierarchy fit - --out animals"
+    " && subspaces hierarchy query animals dog",
+)
+_CLAIMS = {"holds": "green", "holds in part": "yellow", "does not hold": "red", "cannot be told here": "dim"}
 
 
 def summarise(folder: Path, seconds: float | None = None, colour: bool | None = None) -> str:
@@ -45,15 +52,33 @@ def summarise(folder: Path, seconds: float | None = None, colour: bool | None = 
         console.print(
             f"Table 1  soft_projectors: {sum(row['holds'] for row in rows)} of {len(rows)} bounds hold numerically"
         )
+    _show_claims(console, folder)
     if waiting:
         console.print("\nTables without results:")
         console.print("\n".join(waiting))
     console.print("\nNumbers: " + ", ".join(f"{count} {name}" for name, count in verdicts.most_common()))
+    page = folder / "results/report.html"
+    if page.exists():
+        console.print(f"Page:    {page}", soft_wrap=True)
     parts = ("results/tables", "results/numbers", "figures")
     console.print("Files:   " + ", ".join(str(folder / part) for part in parts), soft_wrap=True)
     if seconds is not None:
         console.print(f"Time:    {int(seconds // 60)} min {int(seconds % 60)} s")
+        console.print("\nTo try next (after `source .venv/bin/activate`):")
+        console.print("\n".join(f"  {command}" for command in TRY_NEXT), markup=False, soft_wrap=True)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
+
+
+def _show_claims(console: Console, folder: Path) -> None:
+    """Verdict and evidence of every claim, where all numbers are there."""
+    from subspaces.report.claims import judge
+
+    if not all((folder / NUMBERS.format(table=table)).exists() for table in registry.tables()):
+        return
+    console.print("\nDoes the paper hold?", style="bold")
+    for claim in judge(frame(folder), folder):
+        console.print(Text.assemble((f"{claim.verdict:<20}", _CLAIMS[claim.verdict]), claim.title), soft_wrap=True)
+        console.print(Text(f"{'':<20}{claim.evidence}", style="dim"), soft_wrap=True)
 
 
 def _numbers(folder: Path, table: str) -> list[dict[str, Any]]:

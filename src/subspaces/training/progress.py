@@ -7,7 +7,7 @@ import time
 from typing import TextIO
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
@@ -41,7 +41,7 @@ class ConsoleProgress:
         values = "  ".join(f"{name} {value:.4f}" for name, value in self.metrics.items())
         percent = 100 * done / max(self.total, 1)
         text = (
-            f"{self.title}  {percent:5.1f} %  {rate * self.scale:,.0f} {self.unit}/s  {_duration(left)} left  {values}"
+            f"{self.title}  {percent:5.1f} %  {rate * self.scale:,.0f} {self.unit}/s  {duration(left)} left  {values}"
         )
         if self.live:
             filled = round(20 * done / max(self.total, 1))
