@@ -68,17 +68,17 @@ class JobLog:
         self.failed: list[tuple[str, str | None]] = []  # rule, its log file
         self.most = 1  # jobs that ran at the same time
         self._running: dict[int, tuple[str, float]] = {}
-        self._counting = self._in_error = False
+        self.counting = self._in_error = False
         self._rule = ""
 
     def read(self, line: str, now: float) -> None:
         """One more line."""
         line = line.rstrip()
         if line == "Job stats:":  # a workflow that plans again says it again
-            self._counting = not self.stages
-        elif self._counting and not line:
-            self._counting = False
-        elif self._counting:
+            self.counting = not self.stages
+        elif self.counting and not line:
+            self.counting = False
+        elif self.counting:
             self._count(line)
         elif found := _START.match(line):
             self._rule, self._in_error = found[1], False
@@ -110,7 +110,7 @@ class JobLog:
         return [(name, self.stages[name]) for name in _ORDER if name in self.stages]
 
 
-class Lines:
+class StageLines:
     """The stages on a terminal, as bars that fill; elsewhere one line for each stage that ends."""
 
     def __init__(self, console: Console):
@@ -145,7 +145,7 @@ def watch(command: Sequence[str], folder: Path, log_file: Path, verbose: bool = 
         for number in (signal.SIGTERM, signal.SIGHUP)
     }
     old[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the command as well
-    lines = Lines(console)
+    lines = StageLines(console)
     try:
         assert run.stdout is not None
         with run.stdout, open(log_file, "w", encoding="utf-8", buffering=1) as kept, lines.bars:
@@ -155,7 +155,7 @@ def watch(command: Sequence[str], folder: Path, log_file: Path, verbose: bool = 
                 log.read(line, time.monotonic())
                 if verbose:
                     sys.stdout.write(line)
-                else:
+                elif not log.counting:
                     lines.show(log)
         code = run.wait()
     finally:
