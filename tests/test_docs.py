@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -114,11 +115,23 @@ def test_a_sentence_of_the_readme_has_at_most_three_numbers() -> None:
 
 
 def test_the_readmes_example_prints_what_its_comments_say() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     said = [re.split(r"[:\n]", line.split("# ")[1])[0].strip() for line in example.splitlines() if "print(" in line]
     assert said
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == said
+
+
+def test_the_readmes_text_logic_prints_what_its_comments_say(tmp_path: Path) -> None:
+    """With the model that ships, whose backbone is fetched."""
+    _, example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    said = [float(value) for value in re.findall(r"\d\.\d\d", "".join(re.findall(r"# (.*)", example)))]
+    environment = os.environ | {"SUBSPACES_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, env=environment)
+    if done.returncode and "all-MiniLM-L6-v2" in done.stderr and "UserError" in done.stderr:
+        pytest.skip(f"the backbone is unavailable here: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(said, abs=0.02)
 
 
 def test_the_readmes_search_is_the_committed_answer() -> None:
