@@ -17,4 +17,4 @@ rule evaluate_compositional_retrieval:
         **slurm("evaluation"),
         mem_mb=4000,
     shell:
-        "subspaces make {output[0]} --threads {threads} 2>&1 | tee {log} >&2"
+        "subspaces make {output} --threads {threads} 2>&1 | tee {log} >&2"
