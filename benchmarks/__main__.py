@@ -15,9 +15,10 @@ from benchmarks.graphs import NOUNS, find_graph
 from benchmarks.link_prediction import link
 from benchmarks.memory import memory
 from benchmarks.nli import head, nli
-from benchmarks.poincare import poincare
+from benchmarks.poincare import compiled, poincare
 from benchmarks.steps import per_edge, shared
 from benchmarks.timing import Row, Skipped, machine
+from subspaces.errors import UserError
 from subspaces.hierarchy.graph import Taxonomy
 
 HERE = Path(__file__).resolve().parent
@@ -31,6 +32,7 @@ def benchmarks(graph: Taxonomy, graph_path: Path, small: bool, limit: int = 0) -
             "shared-64": lambda: shared(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
             "link-64": lambda: link(graph, 8, batch=32, pool=16, edge_batch=16, rounds=1),
             "poincare-gensim": lambda: poincare(graph, batch=32, edges=64, rounds=1, others=()),
+            "poincare-compiled": lambda: compiled(graph, edges=64, rounds=1),
             "nli-128": lambda: nli(HERE / "nowhere", 8, batch=24, micro=12, rounds=1),
             "head-128": lambda: head(HERE / "nowhere", 8, batch=16, rounds=1),
             "evaluation": lambda: evaluation(graph, 16, sample=20),
@@ -42,6 +44,7 @@ def benchmarks(graph: Taxonomy, graph_path: Path, small: bool, limit: int = 0) -
         "shared-64": lambda: shared(graph, 64),
         "link-64": lambda: link(graph, 64),
         "poincare-gensim": lambda: poincare(graph),
+        "poincare-compiled": lambda: compiled(graph),
         "nli-128": lambda: nli(HERE.parent),
         "head-128": lambda: head(HERE.parent),
         "evaluation": lambda: evaluation(graph, 64, limit=limit),
@@ -81,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         try:
             row = runs[name]()
-        except Skipped as reason:
+        except (Skipped, UserError) as reason:
             skipped[name] = str(reason)
             print(f"{name:<46} skipped: {reason}", flush=True)
             continue

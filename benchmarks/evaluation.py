@@ -10,7 +10,7 @@ import torch
 from benchmarks.baseline import rank_node
 from benchmarks.graphs import trained_like
 from benchmarks.steps import LAM
-from benchmarks.timing import Row, require_agreement
+from benchmarks.timing import Row, Skipped, require_agreement
 from subspaces.geometries.base import make_geometry
 from subspaces.hierarchy.graph import Taxonomy
 from subspaces.hierarchy.ranking import evaluate_ranking
@@ -62,6 +62,10 @@ def evaluation(graph: Taxonomy, dim: int, sample: int = 200, limit: int = 0) -> 
         100 * np.mean([precision for _, precision in done]),
     )
     agreement = {"mr": abs(same["mr"] - mr) / mr, "map": abs(same["map"] - mean_precision) / mean_precision}
+    if mr > 2:
+        raise Skipped(
+            f"the constructed model ranks badly here (MR {mr:.1f}): run it on the nouns, data/wordnet/nouns.npz"
+        )
     require_agreement(name, agreement, {"mr": 1e-3, "map": 1e-3})
     settings = {
         "dim": dim, "nodes": graph.nodes, "sources": len(sources), "sources_timed": len(some),

@@ -1,4 +1,4 @@
-"""The Poincaré ball (Nickel & Kiela 2017): trained by −d, decided by −(1+α(‖parent‖−‖child‖))·d. Cones and disks share what is here."""
+"""The Poincaré ball (Nickel & Kiela 2017): trained by −d, decided by −(1+α(‖parent‖−‖child‖))·d. Cones and disks use these functions too."""
 
 from __future__ import annotations
 

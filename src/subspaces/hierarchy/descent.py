@@ -37,7 +37,7 @@ START = Loss(LOSSES.index("softmax"), 0.0, 0.0, 0.0, 0.0)  # of the start phase
 
 
 class Negatives(NamedTuple):
-    """`below` and `above`: so many of an edge have another child, another parent; `siblings`: that share of edges gets siblings as one more.
+    """`below` and `above`: the numbers with another child and with another parent; `siblings`: that share of edges gets siblings as one more.
 
     `related`: also the edge reversed.
     """
@@ -260,7 +260,7 @@ def descend(space, loss, draw, known, adam, table, edges, batch, rate, seed):
         total += value
         size = min(batch, len(edges) - number // batch * batch)
         for k in range(count):
-            if energy[k] != 0.0 or adam.on:  # Adam goes on where there is no gradient any more
+            if energy[k] != 0.0 or adam.on:  # Adam moves even where the gradient has become zero
                 factor = energy[k] / size
                 used = add(pairs[k, 0], factor, dchild[k], slots, rows, sums, used)
                 used = add(pairs[k, 1], factor, dparent[k], slots, rows, sums, used)

@@ -85,7 +85,7 @@ def judge_pairs(
     sample: int | None = None,
 ) -> dict[str, Any]:
     """The figures at `threshold`, or at the threshold with the best F1. `closed=False`: the given edges are the positive pairs, and
-    pairs that only follow from them are left out. `sample`: so many random children stand for all, whatever the size."""
+    pairs that only follow from them are left out. `sample`: this many random children stand for all, whatever the size."""
     edges = torch.from_numpy(graph.closure if closed else graph.edges.astype(np.int64))
     score = scores.inclusion(edges[:, 0], edges[:, 1])
     bins = Bins.of(score, scores.bounded)
