@@ -73,13 +73,11 @@ def dvc_stages(project: Project) -> dict[str, Any]:
             targets, outs = [f"{name.removeprefix('evaluate_')}_evaluations"], _in_git(*sorted(_groups(artefacts)))
         else:
             (artefact,) = artefacts
-            targets = [artefact.output]
-            if name.startswith("data_"):
-                outs = _cached(artefact.output, *artefact.beside)
-            elif name.startswith("numbers_"):  # a file each, in one folder
+            files = [artefact.output, *artefact.beside]
+            targets, outs = files, _cached(*files) if name.startswith("data_") else _in_git(*files)
+            if name.startswith("numbers_"):  # a file each, in one folder: the rule stands for them
+                targets = [f"write_{name.removeprefix('numbers_')}_numbers"]
                 outs = _in_git(artefact.output, os.path.commonpath(artefact.beside))
-            else:
-                outs = _in_git(artefact.output, *artefact.beside)
         stages[name] = _stage(targets, [KEYS.format(stage=name), *inputs.of(artefacts)], outs)
     return {
         "stages": stages,
