@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -82,10 +83,9 @@ def serve(
             server_header=False,
             proxy_headers=False,
         )
-        try:
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn, unless the shell had Ctrl-C ignored
             uvicorn.Server(config).run(sockets=[listener])
-        except KeyboardInterrupt:
-            typer.echo("stopped")
+        typer.echo("stopped")
 
 
 def listen(host: str, port: int) -> socket.socket:
