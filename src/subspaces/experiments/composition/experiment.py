@@ -81,15 +81,18 @@ class CompositionExperiment(Experiment):
         rows = self.tables[0].rows
         return [(job.row, job.seed) for job in self._snli.jobs() if job.condition == "2way" and job.row in rows]
 
-    def shipped(self) -> Artefact:
-        """The model of the package, judged."""
-        return self.evaluation(self._snli.settings.shipped, self._snli.first_seed)
+    def shipped(self) -> list[Artefact]:
+        """The model of the package, judged, where it is trained at this scale."""
+        return [self.evaluation(row, self._snli.first_seed) for row, _ in self._snli.shipped_rows()]
 
     def artefacts(self) -> Iterable[Artefact]:
-        return [self.elicited_set(), *(self.evaluation(*job) for job in self.judged()), self.shipped()]
+        return [self.elicited_set(), *(self.evaluation(*job) for job in self.judged()), *self.shipped()]
 
     def extra_rows(self, table: Layout) -> dict[str, dict[str, Artefact]]:
-        return {self._snli.settings.shipped: {column.id: self.shipped() for column in table.cells}}
+        return {
+            row: {column.id: found for column in table.cells}
+            for (row, _), found in zip(self._snli.shipped_rows(), self.shipped(), strict=True)
+        }
 
     def evidence(self, table: Layout, row: str, column: Column) -> tuple[Artefact, ...]:
         return tuple(self.evaluation(*job) for job in self.judged() if job[0] == row)

@@ -11,10 +11,9 @@ import numpy as np
 import typer
 
 from subspaces.errors import UserError
-from subspaces.experiments.pairs import LABELS
 
 _NAMES = (("premise", "hypothesis", "label"), ("sentence1", "sentence2", "gold_label"))
-_CLASSES = {name: number for number, name in enumerate(LABELS)} | {"other": 1, "1": 0, "0": 1}
+_CLASSES = {"entailment": 0, "neutral": 1, "contradiction": 2, "other": 1, "1": 0, "0": 1}
 Labelled = tuple[str, str, int]
 
 
@@ -58,7 +57,7 @@ def train(
 
 
 def read_pairs(path: Path) -> list[Labelled]:
-    """(premise, hypothesis, place in LABELS); rows with the label - are left out."""
+    """(premise, hypothesis, class); rows with the label - are left out."""
     try:
         with open(path, encoding="utf-8", newline="") as handle:
             table = csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE)

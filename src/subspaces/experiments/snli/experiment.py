@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from subspaces.experiments import metrics
 from subspaces.experiments.data import SNLI
-from subspaces.files import read_json, sha256_file, write_json
+from subspaces.files import read_json, write_json
 from subspaces.pipeline.artefact import Artefact, Machine
 from subspaces.pipeline.experiment import SOURCES, Experiment, Job
 from subspaces.report import registry
@@ -99,17 +98,15 @@ class SnliExperiment(Experiment):
 
     @cache  # noqa: B019
     def shipped(self) -> Artefact:
-        """The model of the package: the trained row in half precision or, at a scale that does not train it, a copy."""
-        row = self.settings.shipped
-        beside = [f"{SHIPPED}/{name}" for name in SHIPPED_FILES[1:]]
-        settings: dict[str, Any] = {"precision": "half"}
-        source = self.project.experiment("data").source(self.settings.models[row].backbone_name)
-        make = self._ship
-        if self.not_run(row, "2way"):
-            settings, make = {"package": packaged_digest()}, self._copy_packaged
-        else:
-            source = self.model(row, "2way", self.first_seed)
-        return self.project.artefact(f"{SHIPPED}/settings.json", ["snli.ship"], settings, [source], make, beside)
+        """The model of the package: the trained row `shipped`, in half precision."""
+        return self.project.artefact(
+            f"{SHIPPED}/settings.json",
+            ["snli.ship"],
+            {"precision": "half"},
+            [self.model(self.settings.shipped, "2way", self.first_seed)],
+            self._ship,
+            [f"{SHIPPED}/{name}" for name in SHIPPED_FILES[1:]],
+        )
 
     def judged_model(self, row: str, ways: str, seed: int) -> Artefact:
         """What evaluations of a row read: its trained model; of the row that ships, the model as the package has it."""
@@ -129,13 +126,15 @@ class SnliExperiment(Experiment):
     def artefacts(self) -> Iterable[Artefact]:
         jobs = [(job.row, job.condition, job.seed) for job in self.jobs()]
         judged = [job for job in jobs if job[0] != self.settings.shipped]
-        judged += [(self.settings.shipped, ways, self.first_seed) for ways in WAYS]
-        return [*(self.model(*job) for job in jobs), self.shipped(), *(self.evaluation(*job) for job in judged)]
+        shipped = [self.shipped()] if self.shipped_rows() else []
+        judged += [(row, ways, self.first_seed) for row, _ in self.shipped_rows() for ways in WAYS]
+        return [*(self.model(*job) for job in jobs), *shipped, *(self.evaluation(*job) for job in judged)]
 
     def extra_rows(self, table: Layout) -> dict[str, dict[str, Artefact]]:
-        row = self.settings.shipped
-        judged = {column.id: self.evaluation(row, column.condition, self.first_seed) for column in table.cells}
-        return {row: judged} if table.name == "snli" else {}
+        return {
+            row: {column.id: self.evaluation(row, column.condition, self.first_seed) for column in table.cells}
+            for row, _ in (self.shipped_rows() if table.name == "snli" else [])
+        }
 
     def evidence(self, table: Layout, row: str, column: Column) -> tuple[Artefact, ...]:
         jobs = [job for job in self.jobs() if (job.row, job.condition) == (row, column.condition)]
@@ -194,27 +193,7 @@ class SnliExperiment(Experiment):
             made = SubspaceEncoder(load_text_model(trained.path.parent, SOURCES)).save(Path(room) / folder.name)
             for name in ("history.csv", "timing.json"):
                 copyfile(trained.path.parent / name, made / name)
-            _copy_model(made, artefact)
-
-    def _copy_packaged(self, artefact: Artefact, machine: Machine) -> None:
-        _copy_model(packaged(), artefact)
-
-
-def _copy_model(source: Path, artefact: Artefact) -> None:
-    """All files of a model into the folder of an artefact, the settings last and with its key."""
-    artefact.path.parent.mkdir(parents=True, exist_ok=True)
-    for name in SHIPPED_FILES[1:]:
-        copyfile(source / name, artefact.path.parent / name)
-    write_json(artefact.output, read_json(source / "settings.json") | {"key": artefact.key})
-
-
-def packaged() -> Path:
-    """The folder of the model that ships."""
-    from subspaces.text.subspace_encoder import DEFAULT, SHIPPED
-
-    return SHIPPED / DEFAULT
-
-
-def packaged_digest() -> str | None:
-    path = packaged() / "weights.safetensors"
-    return sha256_file(path) if path.is_file() else None
+            artefact.path.parent.mkdir(parents=True, exist_ok=True)
+            for name in SHIPPED_FILES[1:]:
+                copyfile(made / name, artefact.path.parent / name)
+            write_json(artefact.output, read_json(made / "settings.json") | {"key": artefact.key})
