@@ -244,4 +244,4 @@ def edited(repo) -> Iterator[Project]:
     """The same, for a test that edits files or makes outputs anew: git and DVC put them back."""
     yield repo
     repo.run("git", "checkout", "-q", "--", ".")
-    repo.run("dvc", "checkout", "-q")
+    repo.run("dvc", "checkout", "-q", "--force")  # newly trained weights are in no cache

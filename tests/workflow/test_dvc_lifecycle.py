@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from subspaces.files import sha256_file
 from subspaces.report.registry import numbers
 from tests.workflow.conftest import Project, stages_run
 
@@ -16,15 +17,11 @@ def answer(project: Project, *command: str):
     return json.loads(project.run("dvc", *command, "--json").stdout)
 
 
-def dates(project: Project) -> dict[str, int]:
-    """When each result was written."""
-    paths = [
-        path
-        for top in ("models", "results", "figures")
-        for path in project.folder.glob(f"{top}/**/*")
-        if path.is_file()
-    ]
-    return {path.relative_to(project.folder).as_posix(): path.stat().st_mtime_ns for path in paths}
+def contents(project: Project) -> dict[str, str]:
+    """Digests of all models, results and figures; not of the .gitignore files that `dvc add` leaves beside weights."""
+    paths = [path for top in ("models", "results", "figures") for path in project.folder.glob(f"{top}/**/*")]
+    files = [path for path in paths if path.is_file() and path.name != ".gitignore"]
+    return {path.relative_to(project.folder).as_posix(): sha256_file(path) for path in files}
 
 
 def test_metrics_show_speaks_of_paper_numbers_one_line_each(repo):
@@ -59,7 +56,7 @@ def test_a_deleted_number_table_or_figure_comes_back_alone(repo, victim, stage):
 
 
 def test_exp_run_tries_a_parameter_and_the_numbers_tell(edited):
-    before = dates(edited)
+    before = contents(edited)
     ran = stages_run(
         edited.run(
             "subspaces", "warm", "--", "dvc", "exp", "run", "-n", "smaller-lambda", "-S", "reconstruction.lambda=0.1"
@@ -69,8 +66,9 @@ def test_exp_run_tries_a_parameter_and_the_numbers_tell(edited):
         f"train_reconstruction@{row}-{pos}" for row in ("subspace-64", "subspace-128") for pos in ("nouns", "verbs")
     }
     assert not {stage for stage in ran if "snli" in stage.removeprefix("measure_") or "link_prediction" in stage}
-    after = dates(edited)
-    trained = {name.split("/")[2] for name in after if name.startswith("models/") and after[name] != before[name]}
+    after = contents(edited)
+    weights = [name for name in after if name.endswith("weights.safetensors")]
+    trained = {name.split("/")[2] for name in weights if after[name] != before[name]}
     assert trained == {"subspace-64", "subspace-128"}
 
     tried = [
@@ -105,7 +103,7 @@ def test_restore_brings_a_clone_to_nothing_to_do(repo, tmp_path):
     assert (clone.folder / "models/snli/minilm-subspace-64/2way/seed-0/weights.safetensors").exists()
     assert clone.planned("all") == set()
     assert stages_run(clone.run("dvc", "repro").stdout) == set()
-    assert dates(clone).keys() == dates(repo).keys()
+    assert contents(clone) == contents(repo)
 
     clone.edit_params(reconstruction__lambda=0.7)
     refused = clone.run("subspaces", "restore", check=False)
