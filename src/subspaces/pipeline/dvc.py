@@ -166,9 +166,9 @@ def _training_stages(project: Project, experiment: str) -> dict[str, Any]:
     item = {"experiment": experiment, "row": "${item.row}", "condition": "${item.condition}"}
     record, settings = RECORD.format(**item), SETTINGS.format(**item)
     stages = {}
-    for number, (names, rows) in enumerate(groups.items()):
-        suffix = f"_{'_'.join(names)}" if number else ""
-        matrix = {"row": rows, "condition": list(names)}
+    for number, (shared, rows) in enumerate(groups.items()):
+        suffix = f"_{'_'.join(shared)}" if number else ""
+        matrix = {"row": rows, "condition": list(shared)}
         stages[f"train_{experiment}{suffix}"] = {"matrix": matrix, **_stage([record], [settings], _in_git(record))}
     return stages
 
