@@ -128,7 +128,8 @@ def test_lambda_reruns_the_subspaces_and_nothing_else(safe):
     assert {path.split("/")[2] for path in models} == {"subspace-64", "subspace-128"}
     assert len(models) == 4
     assert numbers_of(planned) == {"reconstruction", "hyperlex"}
-    assert {path for path in planned if path.startswith("results/tables/")} == {TABLE, "results/tables/hyperlex.tex"}
+    tables = {TABLE, "results/tables/hyperlex.tex", "results/tables/claims.tex"}
+    assert {path for path in planned if path.startswith("results/tables/")} == tables
     drawn = {"figures/rank_vs_descendants.png", "figures/compression.png"}
     assert {path for path in planned if path.startswith("figures/")} == drawn
     assert not any("link_prediction" in path for path in planned)
@@ -143,6 +144,7 @@ def test_link_predictions_own_lambda_reruns_its_subspaces(safe):
     }
     assert numbers_of(planned) == {"link_prediction"}
     assert {path for path in planned if path.startswith("results/tables/")} == {
+        "results/tables/claims.tex",
         "results/tables/link_prediction.tex",
         "results/tables/link_prediction_extra.tex",
     }
