@@ -25,7 +25,6 @@ from subspaces.pipeline.artefact import Artefact
 from subspaces.pipeline.experiment import SOURCES
 from subspaces.pipeline.models import RECORD, TRAINED
 from subspaces.pipeline.project import Project
-from subspaces.report.figures import FIGURES
 
 SETTINGS = "results/settings/{experiment}/{row}/{condition}.json"
 KEYS = "results/settings/{stage}.json"
@@ -106,7 +105,7 @@ def _stage_artefacts(project: Project) -> dict[str, list[Artefact]]:
         **{f"numbers_{name}": [report.numbers(name)] for name in report.layouts},
         "frame": [report.frame()],
         **{f"table_{name}": [report.table(name)] for name in report.table_names},
-        **{f"figure_{name}": [report.figure(name)] for name in FIGURES},
+        **{f"figure_{name}": [report.figure(name)] for name in report.figure_names},
         "page": [report.page()],
     }
 
