@@ -45,7 +45,9 @@ def read(folder: Path, row: str, name: str) -> dict:
 
 def numbers(folder: Path) -> dict[str, float | None]:
     top = folder / "results/numbers/reconstruction"
-    return {str(path.relative_to(top)): json.loads(path.read_text())["value"] for path in sorted(top.rglob("*.json"))}
+    return {
+        str(path.relative_to(top)): json.loads(path.read_text()).get("value") for path in sorted(top.rglob("*.json"))
+    }
 
 
 def training_job(project: Project, row: str) -> str:
