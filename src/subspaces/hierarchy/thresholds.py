@@ -1,6 +1,9 @@
 """Deciding edges by a threshold on a score: average precision, F1, and the threshold that validation gives.
 
 A pair counts as an edge when its score reaches the threshold. Zero is a threshold like any other.
+
+scikit-learn has the same quantities (equal to 1e-13, tested), but takes three times as long on the 317,218 scores of a
+test part (50 against 16 ms for the average precision) and 0.8 s to import; the library does without it.
 """
 
 from __future__ import annotations

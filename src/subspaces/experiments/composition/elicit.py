@@ -19,10 +19,10 @@ import numpy as np
 
 from subspaces.errors import UserError
 from subspaces.experiments.composition.clients import Answer, Client, Failure, make_client
-from subspaces.experiments.composition.elicitation import ElicitationSettings, read_settings
 from subspaces.experiments.composition.parse import parse_entries
 from subspaces.experiments.composition.record import Record, open_record
 from subspaces.experiments.composition.secret import ApiKey
+from subspaces.experiments.composition.settings import ElicitationSettings, read_settings
 from subspaces.training.progress import ConsoleProgress, Silent
 
 FIRST_WAIT = 2.0
