@@ -96,13 +96,13 @@ def _overload(operation: Callable, chosen: Callable[[type], Callable | None], ex
         return chosen(kind(space))
 
     typing: Any = {energy_and_gradient: of_energy, move: of_move, tangent: of_tangent, nearness: of_nearness}[operation]
-    options: Any = {"fastmath": False if exact else FAST, "error_model": "numpy"}
+    options: Any = {"fastmath": False if exact else FAST, "error_model": "numpy", "forceinline": True}
     overload(operation, jit_options=options)(typing)
 
 
 def part(function: Callable) -> Callable:
     """Mark a function that compiled functions call."""
-    return function if numba is None else register_jitable(fastmath=FAST, error_model="numpy")(function)
+    return function if numba is None else register_jitable(fastmath=FAST, error_model="numpy", forceinline=True)(function)
 
 
 def entry(function: Callable) -> Callable:

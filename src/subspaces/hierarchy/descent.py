@@ -191,42 +191,50 @@ def differentiate(loss, energy, count, half, settled, top):
 
 
 # --- descent --------------------------------------------------------------------------------------------------------------
+# Rows are copied to and from buffers that are made once: in numba a view of a row costs more than its ten numbers.
 
 
 @part
-def add(row, factor, gradient, slots, rows, sums, used):
-    """Add to a node's gradient; `slots` says where in `sums` it is. Returns how many nodes have one now."""
+def fetch(table, row, point):
+    for i in range(len(point)):
+        point[i] = table[row, i]
+
+
+@part
+def add(row, factor, gradients, k, slots, rows, sums, used):
+    """Add line k of `gradients` to a node's gradient; `slots` says where in `sums` it is. Returns how many nodes have one now."""
     slot = slots[row]
     if slot < 0:
-        slot = used
-        slots[row], rows[used] = slot, row
-        used += 1
+        slots[row], rows[used] = used, row
         for i in range(sums.shape[1]):
-            sums[slot, i] = factor * gradient[i]
-    else:
-        for i in range(sums.shape[1]):
-            sums[slot, i] += factor * gradient[i]
+            sums[used, i] = factor * gradients[k, i]
+        return used + 1
+    for i in range(sums.shape[1]):
+        sums[slot, i] += factor * gradients[k, i]
     return used
 
 
 @part
-def follow(space, table, adam, rate, slots, rows, sums, used):
+def follow(space, table, adam, rate, slots, rows, sums, used, point, gradient):
     """One step of every node that has a gradient."""
     if adam.on:
         adam.count[0] += 1
         late = 1 - 0.9 ** adam.count[0]
         scale = math.sqrt(1 - 0.999 ** adam.count[0])
     for slot in range(used):
-        row, gradient = rows[slot], sums[slot]
+        row = rows[slot]
         slots[row] = -1
+        fetch(table, row, point)
+        fetch(sums, slot, gradient)
         if adam.on:
-            tangent(space, table[row], gradient)
-            mean, square = adam.mean[row], adam.square[row]
+            tangent(space, point, gradient)
             for i in range(len(gradient)):
-                mean[i] += 0.1 * (gradient[i] - mean[i])
-                square[i] = 0.999 * square[i] + 0.001 * gradient[i] * gradient[i]
-                gradient[i] = scale / late * mean[i] / (math.sqrt(square[i]) + 1e-8)
-        move(space, table[row], gradient, rate)
+                adam.mean[row, i] += 0.1 * (gradient[i] - adam.mean[row, i])
+                adam.square[row, i] = 0.999 * adam.square[row, i] + 0.001 * gradient[i] * gradient[i]
+                gradient[i] = scale / late * adam.mean[row, i] / (math.sqrt(adam.square[row, i]) + 1e-8)
+        move(space, point, gradient, rate)
+        for i in range(len(point)):
+            table[row, i] = point[i]
 
 
 @entry
@@ -239,7 +247,9 @@ def descend(space, loss, draw, known, adam, table, edges, batch, rate, seed):
     state = np.array([seed], dtype=np.uint64)
     pairs = np.empty((most, 2), dtype=np.int64)
     energy, settled, top = np.empty(most), np.empty(most, dtype=np.bool_), np.zeros(1)
-    dchild, dparent = np.zeros((most, width)), np.zeros((most, width))
+    dchildren, dparents = np.empty((most, width)), np.empty((most, width))
+    child, parent, point = np.empty(width), np.empty(width), np.empty(width)
+    dchild, dparent, gradient = np.zeros(width), np.zeros(width), np.empty(width)
     slots = np.full(len(table), -1, dtype=np.int32)
     rows = np.empty(2 * most * batch, dtype=np.int64)
     sums = np.empty((2 * most * batch, width))
@@ -249,12 +259,17 @@ def descend(space, loss, draw, known, adam, table, edges, batch, rate, seed):
         count, half = draw_pairs(draw, known, state, pairs)
         best = np.inf
         for k in range(count):
-            child, parent = pairs[k, 0], pairs[k, 1]
-            energy[k] = energy_and_gradient(space, table[child], table[parent], dchild[k], dparent[k])
+            if k == 0 or pairs[k, 0] != pairs[k - 1, 0]:
+                fetch(table, pairs[k, 0], child)
+            if k == 0 or pairs[k, 1] != pairs[k - 1, 1]:
+                fetch(table, pairs[k, 1], parent)
+            energy[k] = energy_and_gradient(space, child, parent, dchild, dparent)
             if not math.isfinite(energy[k]):
                 return np.nan, won
             if k:
                 best = min(best, energy[k])
+            for i in range(width):
+                dchildren[k, i], dparents[k, i] = dchild[i], dparent[i]
         won += energy[0] < best
         value = differentiate(loss, energy, count, half, settled, top)
         total += value
@@ -262,10 +277,10 @@ def descend(space, loss, draw, known, adam, table, edges, batch, rate, seed):
         for k in range(count):
             if energy[k] != 0.0 or adam.on:  # Adam moves even where the gradient has become zero
                 factor = energy[k] / size
-                used = add(pairs[k, 0], factor, dchild[k], slots, rows, sums, used)
-                used = add(pairs[k, 1], factor, dparent[k], slots, rows, sums, used)
+                used = add(pairs[k, 0], factor, dchildren, k, slots, rows, sums, used)
+                used = add(pairs[k, 1], factor, dparents, k, slots, rows, sums, used)
         if (number + 1) % batch == 0 or number + 1 == len(edges):
-            follow(space, table, adam, rate, slots, rows, sums, used)
+            follow(space, table, adam, rate, slots, rows, sums, used, point, gradient)
             used = 0
     return total, won
 
