@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.golden.instances import Golden
+from tests.golden.process import compute
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,11 +14,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Golden]:
-    """The graph of the golden instances in a folder of its own, with nothing but the samples."""
-    folder = tmp_path_factory.mktemp("golden")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.setenv("SUBSPACES_MIRROR", str(folder / "no-mirror"))
-        patch.setenv("SUBSPACES_OFFLINE", "1")
-        yield Golden()
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Of all computations, made in a folder of their own with nothing but the samples."""
+    return compute(tmp_path_factory.mktemp("golden"))
