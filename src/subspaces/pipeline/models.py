@@ -1,7 +1,7 @@
-"""One record per trained row and condition, in git: seeds, digests of their weights, times, budgets and training curves.
+"""One record per trained row and condition, in git: seeds, digests of weights, times, budgets and training curves.
 
-The weights themselves are large and belong to DVC's cache. Everything downstream depends on the record, so a clone without the weights
-counts as built.
+The weights themselves are large and belong to DVC's cache. Everything downstream depends on the record, so a clone
+without the weights counts as built.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ModelRecords(Experiment):
 
 
 def training_curve(history: Path) -> list[dict[str, Any]]:
-    """A history at POINTS rows or fewer: its first row, then the last value of each column in stretches of equal length."""
+    """A history at POINTS rows or fewer: its first, then the last value of each column in stretches of equal length."""
     import numpy as np
     import pandas as pd
 
