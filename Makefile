@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: help setup run test slurm lifecycle lint docs bench audit summary laptop clean
+.PHONY: help setup run test unit slurm lifecycle lint docs bench audit summary laptop clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ run: setup ## the whole graph at quick scale in runs/quick, then a summary; VERB
 
 test: setup ## every test and check
 	@bash .ci/checks.sh
+
+unit: setup ## the unit tests alone
+	@bash .ci/unit.sh
 
 lifecycle: setup ## the tests of DVC's life cycle: experiments, plots, a remote, restore (about 4 minutes)
 	@pytest -q -m lifecycle

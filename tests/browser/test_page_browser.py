@@ -213,6 +213,17 @@ def test_links_within_the_page_work_with_and_without_a_filter(driver, page, visi
     assert page("return document.activeElement.id") == "table-hyperlex"
 
 
+@pytest.mark.parametrize("width", [1100, 1360])
+def test_a_link_to_a_table_leads_to_its_heading_below_the_filter(visit, width):
+    page = visit(width=width)
+    page("document.querySelector(\"nav a[href='#table-snli']\").click()")
+    top = "getBoundingClientRect().top"
+    heading, bar = page(
+        f"return [document.querySelector('#table-snli h3').{top}, document.querySelector('.filters').getBoundingClientRect().bottom]"
+    )
+    assert bar <= heading < bar + 200
+
+
 # --- provenance and copying -----------------------------------------------------------------------------------------------
 
 

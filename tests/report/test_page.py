@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import shlex
 import shutil
@@ -23,6 +24,7 @@ from subspaces.report.page import provenance
 from subspaces.report.page.build import ASSETS, asset, asset_digests, build_page
 from subspaces.report.page.content import HEADLINE, Table, amount, duration, load_numbers, signed
 from subspaces.report.registry import number, numbers
+from subspaces.serve.commands import serve
 from tests.report.elements import Page
 from tests.report.made_results import EXPECTED, FIGURES, MEASURED, REASON, make_results
 
@@ -30,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "9" * 64
 SHORT, OTHER = "reconstruction/subspace-128/nouns-map", "reconstruction/subspace-128/verbs-map"
 ROW = "reconstruction/subspace-128"
+SEARCH_PAGE = "http://127.0.0.1:8000"
 
 
 def build(folder: Path, frame: pd.DataFrame, **rest) -> Page:
@@ -246,11 +249,32 @@ def test_claims_come_first_with_verdict_evidence_and_links(made):
 def test_a_row_shows_settings_and_training_curves(made):
     _, _, page = made
     told = page.one("details", data_row_id=ROW).text
-    assert "sampling" in told and "validation map, 60.00 to 87.00, against epoch, 0 to 3" in told
+    assert "sampling" in told and "validation map, against epoch, 0 to 3" in told
+    assert all(end in told for end in ("60.00", "87.00", "0.250", "1.000"))
     assert len(page.all("polyline")) == 2 * sum(len(some) for some in MEASURED.values())
     assert "This row has no evaluation here" in page.one("details", data_row_id="snli/mpnet-mlp").text
     names = [one.attributes["data-row-id"] for one in page.all("button") if "data-row-id" in one.attributes]
     assert len(names) == len(set(names)) == len([one for one in page.all("details") if "data-row-id" in one.attributes])
+
+
+def test_a_record_without_a_curve_and_no_record_are_said(fresh):
+    """The evaluation of the verbs has no history: its curve is the one in the record of its model."""
+    folder, frame = fresh
+    (record,) = folder.glob("results/models/**/*.json")
+    assert "No curve recorded" not in build(folder, frame).one("details", data_row_id=ROW).text
+    content = json.loads(record.read_text())
+    del content["seeds"][0]["curve"]
+    record.write_text(json.dumps(content))
+    assert build(folder, frame).one("details", data_row_id=ROW).text.count("No curve recorded") == 1
+    record.unlink()
+    assert build(folder, frame).one("details", data_row_id=ROW).text.count("No curve recorded") == 1
+
+
+def test_the_page_of_the_search_is_linked_where_serve_answers(made):
+    _, _, page = made
+    port = inspect.signature(serve).parameters["port"].default
+    assert page.one("section", id="try").text.count("subspaces serve") == 1
+    assert [one.text for one in page.all("a", href=f"http://127.0.0.1:{port}")] == [SEARCH_PAGE]
 
 
 def test_seeds_are_dots_on_the_axis_of_their_column(made):
@@ -328,7 +352,7 @@ def test_hostile_strings_stay_text(fresh):
     assert attributes <= {name for one in harmless.elements for name in one.attributes}
     assert not [name for name in attributes if name.startswith("on") or name == "style"]
     assert len(page.all("img")) == 1
-    assert all(one.attributes["href"].startswith("#") for one in page.all("a"))
+    assert all(one.attributes["href"].startswith("#") for one in page.all("a") if one.text != SEARCH_PAGE)
     for line in HOSTILE[:5]:
         assert line in page.one("details", data_number=SHORT).text
         assert line in page.one("details", data_number=other).text
@@ -352,7 +376,7 @@ def test_nothing_is_loaded_from_anywhere(made):
     _, _, page = made
     for one in page.elements:
         for name in ("src", "href", "action", "poster", "data", "srcset"):
-            assert one.attributes.get(name, "#").startswith(("#", "data:")), one
+            assert one.attributes.get(name, "#").startswith(("#", "data:", SEARCH_PAGE)), one
     assert "url(" not in asset("page.css") and "@import" not in asset("page.css")
 
 
@@ -374,7 +398,7 @@ def test_landmarks_headings_headers_and_names(made):
             assert one.attributes["aria-labelledby"] in ids
         if one.tag == "a":
             target = one.attributes["href"].removeprefix("#")
-            assert target in ids or target.removeprefix("number=") in numbers()
+            assert target in ids or target.removeprefix("number=") in numbers() or target == SEARCH_PAGE
         if one.tag in ("select", "input"):
             assert "label" in one.parents
     assert page.one("p", id="filter-count").attributes["role"] == "status"

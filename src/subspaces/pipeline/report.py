@@ -235,6 +235,7 @@ class ReportOutputs(Experiment):
         }
         inputs = [self.numbers(name) for name in self.layouts]
         inputs += [self.table(name) for name in self._page_tables] + [self.figure(name) for name in self.figure_names]
+        inputs += self.project.experiment("models").artefacts()  # their training curves
         return self.project.artefact(PAGE, ["report.page"], settings, inputs, self._write_page)
 
     def _write_page(self, artefact: Artefact, machine: Machine) -> None:

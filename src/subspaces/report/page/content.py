@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -52,10 +52,11 @@ SCALES = {
 
 @dataclass(frozen=True)
 class EvaluationFile:
-    """One model and seed: the path of its file and the content, or None where the file is missing."""
+    """One model and seed: the path of its file, the content (None: the file is missing), and the curve of its training."""
 
     path: str
     content: dict[str, Any] | None
+    curve: Any = None
 
 
 @dataclass(frozen=True)
@@ -141,18 +142,31 @@ def load_numbers(frame: pd.DataFrame, folder: Path) -> list[Number]:
     """The numbers in the order of the paper with their evaluations; values of a wrong kind are an error."""
     found: dict[str, EvaluationFile] = {}
     numbers = []
+    curves = _recorded_curves(folder)
     for table in LAYOUTS:
         for record in records(frame, table):
             _check(record)
             for path in record["evidence"]:
                 if path not in found:
-                    content = read_json(folder / path) if (folder / path).is_file() else None
-                    found[path] = EvaluationFile(path, content if isinstance(content, dict) else None)
+                    found[path] = _evaluation_file(folder, path, curves)
             record |= {"values": tuple(record.get("values") or ()), "sample": bool(record.get("sample"))}
             record |= {"reason": record["reason"] or "no reason is recorded", "scale": str(record["scale"])}
             record["evaluations"] = tuple(found[path] for path in record["evidence"])
             numbers.append(Number(**{name: record[name] for name in Number.__dataclass_fields__}))
     return numbers
+
+
+def _evaluation_file(folder: Path, path: str, curves: Mapping[str, Any]) -> EvaluationFile:
+    content = read_json(folder / path) if (folder / path).is_file() else None
+    if not isinstance(content, dict):
+        return EvaluationFile(path, None)
+    return EvaluationFile(path, content, content.get("history") or curves.get(str(content.get("weights_sha256"))))
+
+
+def _recorded_curves(folder: Path) -> dict[str, Any]:
+    """sha256 of a model's weights -> its training curve, from the records of models; the older ones have none."""
+    records = [read_json(path) for path in sorted(folder.glob("results/models/**/*.json"))]
+    return {seed["weights_sha256"]: seed.get("curve") for record in records for seed in record["seeds"]}
 
 
 def _check(record: dict[str, Any]) -> None:
@@ -277,7 +291,7 @@ class TextTable:
     body: Markup
 
 
-_OPENING = re.compile(r"\s*(?:<!--.*?-->\s*)?\*\*Table (\w+)\. ([^*]+?)\.?\*\*[.,;]?\s*", re.DOTALL)
+_OPENING = re.compile(r"\s*(?:<!--.*?-->\s*)?\*\*(?:Table (\w+)\. )?([^*]+?)\.?\*\*[.,;]?\s*", re.DOTALL)
 
 
 def text_table(name: str, folder: Path) -> TextTable:
@@ -290,8 +304,9 @@ def text_table(name: str, folder: Path) -> TextTable:
     opening = _OPENING.match(source)
     if not opening:
         return TextTable(name, "", title, markdown(source, top=4))
-    rest = source[opening.end() :]
-    return TextTable(name, opening[1], opening[2], markdown(rest[:1].upper() + rest[1:], top=4))
+    title, _, lead = opening[2].partition(": ")
+    rest = f"{lead}. {source[opening.end() :]}" if lead else source[opening.end() :]
+    return TextTable(name, opening[1] or "", title, markdown(rest[:1].upper() + rest[1:], top=4))
 
 
 def short_title(layout: Layout) -> str:

@@ -12,6 +12,8 @@ from subspaces.report.page.content import EvaluationFile, Number, Table, duratio
 
 LONG = 12  # a list with more entries is shown as JSON
 _TIMES = {"train_seconds": "Training time", "evaluate_seconds": "Evaluation time"}
+_UNITS = ("pairs", "epoch", "step")
+_MEASURED = {"first": "share of pairs that score above all their negatives", "validation_auprc": "validation AUPRC"}
 _DIGESTS = {"weights_sha256": "Weights", "model_key": "Key of the model", "key": "Key of the evaluation"}
 
 
@@ -133,7 +135,7 @@ def is_digest(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """A training curve as the points of an SVG polyline in a box of 320 x 90."""
+    """A training curve as the points of an SVG polyline in a box of 320 x 90, and what is written at its axes."""
 
     points: str
     name: str
@@ -169,7 +171,7 @@ def _run(evaluation: EvaluationFile, columns: Sequence[str]) -> RowRun:
     content = evaluation.content or {}
     used = content.get("settings")
     title = f"{', '.join(columns)}: {run_title(evaluation).lower()}"
-    return RowRun(title, curves(content.get("history")), used if isinstance(used, dict) else None, evaluation.path)
+    return RowRun(title, curves(evaluation.curve), used if isinstance(used, dict) else None, evaluation.path)
 
 
 def curves(history: Any) -> list[TrainingCurve]:
@@ -177,8 +179,8 @@ def curves(history: Any) -> list[TrainingCurve]:
     if not isinstance(history, list) or not all(isinstance(entry, dict) for entry in history):
         return []
     names = dict.fromkeys(name for entry in history for name in entry)
-    unit = next((name for name in ("pairs", "epoch", "step") if name in names), None)
-    measured = [name for name in names if name not in ("pairs", "epoch", "step", "lr", "seconds")]
+    unit = next((name for name in _UNITS if name in names), None)
+    measured = [name for name in names if name not in (*_UNITS, "lr", "seconds")]
     return [curve for name in measured if unit and (curve := _curve(history, unit, name))]
 
 
@@ -189,7 +191,7 @@ def _curve(history: list[dict[str, Any]], unit: str, name: str) -> TrainingCurve
         return None
     xs, ys = zip(*points, strict=True)
     wide, high = (max(xs) - min(xs)) or 1, (max(ys) - min(ys)) or 1
-    shown = " ".join(f"{5 + 310 * (x - min(xs)) / wide:.1f},{85 - 80 * (y - min(ys)) / high:.1f}" for x, y in points)
+    shown = " ".join(f"{50 + 265 * (x - min(xs)) / wide:.1f},{85 - 80 * (y - min(ys)) / high:.1f}" for x, y in points)
     digits = 3 if max(abs(y) for y in ys) < 10 else 2
     ends = (f"{xs[0]:,.0f}", f"{xs[-1]:,.0f}", fixed(min(ys), digits), fixed(max(ys), digits))
-    return TrainingCurve(shown, name.replace("_", " "), unit, *ends)
+    return TrainingCurve(shown, _MEASURED.get(name, name.replace("_", " ")), unit, *ends)
