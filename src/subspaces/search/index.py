@@ -92,11 +92,11 @@ class SubspaceIndex:
         path = Path(documents)
         if not path.is_file():
             raise UserError(f"{path} does not exist: give a file with one document per line.")
-        out = beside = path.with_name(f"{path.name}.subspaces")
+        out = path.with_name(f"{path.name}.subspaces")
         if not os.access(path.parent, os.W_OK):
-            if (beside / MANIFEST).exists():
+            if (out / MANIFEST).exists():
                 with suppress(StaleIndex):
-                    return cls.open(build_index(path, encoder, beside), encoder, verify=verify)
+                    return cls.open(build_index(path, encoder, out), encoder, verify=verify)
             out = cache_folder() / "indexes" / f"{path.name}-{digest(str(path.resolve()))[:16]}"
         try:
             return cls.open(build_index(path, encoder, out, progress=progress), encoder, verify=verify)
