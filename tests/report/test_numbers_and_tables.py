@@ -143,7 +143,9 @@ def test_what_is_not_run_stands_beside_the_projects_own_value(tmp_path):
     assert f"| ({one.value} laptop =) [{one.value}] |" in tables.markdown(layout, found, "b")
     assert rf"(${one.value}$) {{\scriptsize[${one.value}$]}}" in tables.latex(layout, found, "b")
     assert "committed value at laptop scale" in tables.note(found)
-    write_numbers("reconstruction", [left_out, make(99.0, identifier="reconstruction/subspace-64/verbs-map")], "b", elsewhere)
+    write_numbers(
+        "reconstruction", [left_out, make(99.0, identifier="reconstruction/subspace-64/verbs-map")], "b", elsewhere
+    )
     assert f"({one.value}) [{one.value}] reproduced" in summarise(elsewhere, colour=False)
 
 
