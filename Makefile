@@ -53,8 +53,8 @@ docs: setup ## the API reference of the library in build/docs
 	@rm -rf build/docs
 	@python workflow/reference.py build/docs && echo "open build/docs/subspaces.html"
 
-bench: setup ## measure speed and memory as ratios in one run, on WordNet and MiniLM; about 10 minutes
-	@snakemake --cores $(CORES) --quiet all -- data/wordnet/nouns.json data/snli.json data/sources/all-MiniLM-L6-v2.json
+bench: setup ## measure speed and memory as ratios in one run, on WordNet and MiniLM; about 15 minutes
+	@snakemake --cores $(CORES) --quiet all -- data/wordnet/nouns.json data/snli.json data/captions.json data/sources/all-MiniLM-L6-v2.json
 	@python -m benchmarks --sources 4096
 
 laptop: setup ## the committed results at laptop scale: hours, resumable

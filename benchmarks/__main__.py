@@ -16,6 +16,7 @@ from benchmarks.link_prediction import link
 from benchmarks.memory import memory
 from benchmarks.nli import head, nli
 from benchmarks.poincare import compiled, poincare
+from benchmarks.search import encoding, hyperbolic, search
 from benchmarks.steps import per_edge, shared
 from benchmarks.timing import Row, Skipped, machine
 from subspaces.errors import UserError
@@ -35,6 +36,9 @@ def benchmarks(graph: Taxonomy, graph_path: Path, small: bool, limit: int = 0) -
             "poincare-compiled": lambda: compiled(graph, edges=64, rounds=1),
             "nli-128": lambda: nli(HERE / "nowhere", 8, batch=24, micro=12, rounds=1),
             "head-128": lambda: head(HERE / "nowhere", 8, batch=16, rounds=1),
+            "encoding": lambda: encoding(HERE / "nowhere", small=True, texts=24, rounds=1),
+            "search": lambda: search(HERE / "nowhere", small=True, documents=200, queries=8, rounds=1),
+            "hyperbolic": lambda: hyperbolic(documents=500, queries=8, rounds=1),
             "evaluation": lambda: evaluation(graph, 16, sample=20),
             "memory": lambda: memory(graph_path, graph.nodes, 8, batch=32, pool=16, steps=2),
         }
@@ -47,6 +51,9 @@ def benchmarks(graph: Taxonomy, graph_path: Path, small: bool, limit: int = 0) -
         "poincare-compiled": lambda: compiled(graph),
         "nli-128": lambda: nli(HERE.parent),
         "head-128": lambda: head(HERE.parent),
+        "encoding": lambda: encoding(HERE.parent),
+        "search": lambda: search(HERE.parent),
+        "hyperbolic": lambda: hyperbolic(),
         "evaluation": lambda: evaluation(graph, 64, limit=limit),
         "memory": lambda: memory(graph_path, graph.nodes, 64),
     }

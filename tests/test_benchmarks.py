@@ -65,7 +65,7 @@ def small(tmp_path_factory) -> dict:
 
 def test_small_run_has_every_row_with_every_field(small):
     assert small["small"] is True and small["graph"].startswith("synthetic")
-    assert len(small["rows"]) + len(small["skipped"]) == 10
+    assert len(small["rows"]) + len(small["skipped"]) == 13
     assert list(small["skipped"]) == ([] if find_spec("gensim") else ["poincare-gensim"])
     for row in small["rows"]:
         assert row.keys() >= FIELDS
@@ -78,8 +78,9 @@ def test_small_run_has_every_row_with_every_field(small):
 def test_small_run_both_sides_agree(small):
     *timed, memory = small["rows"]
     for row in timed:
-        # a model with its head and without it: nothing to agree on; compiled kernels are compared in tests/geometries
-        if not row["name"].startswith("encoding") and "compiled" not in row["name"]:
+        # a model with its head and without it: nothing to agree on; compiled kernels are compared in tests/geometries;
+        # an approximate index misses some documents of a tiny one
+        if not row["name"].startswith(("encoding with the head", "search")) and "compiled" not in row["name"]:
             assert row["agreement"] and max(row["agreement"].values()) < 1e-3, row["name"]
     assert np.isfinite(memory["settings"]["losses"]).all()
     assert memory["settings"]["peak_bytes"] >= memory["settings"]["interpreter_bytes"] > 0

@@ -12,7 +12,16 @@ from subspaces.files import read_json
 from subspaces.report import tables
 from subspaces.report.claims import CLAIMS
 from subspaces.report.layouts import LAYOUTS
-from subspaces.report.numbers import FRAME, frame, frame_of, measured, unmeasured, write_frame, write_numbers
+from subspaces.report.numbers import (
+    FRAME,
+    committed_numbers,
+    frame,
+    frame_of,
+    measured,
+    unmeasured,
+    write_frame,
+    write_numbers,
+)
 from subspaces.report.registry import number, numbers, of_table
 from subspaces.report.summary import TRY_NEXT, fill_headline, headline, summarise
 
@@ -116,6 +125,28 @@ def test_a_table_shows_ours_and_the_papers(reconstruction):
     for line in latex.splitlines():
         if line.endswith(r"\\"):
             assert line.count("&") == len(columns) - 1
+
+
+def test_what_is_not_run_stands_beside_the_projects_own_value(tmp_path):
+    committed, elsewhere, one = tmp_path / "project", tmp_path / "quick", number(IDENTIFIER)
+    for table in LAYOUTS:
+        content = [make(one.value) if found.id == IDENTIFIER else not_run(found.id) for found in of_table(table)]
+        write_numbers(table, content, "a", committed)
+    write_frame("a", committed)
+    own = committed_numbers(committed, "quick")
+    assert own == {IDENTIFIER: {"value": one.value, "sd": None, "verdict": "reproduced", "scale": "laptop"}}
+    assert committed_numbers(committed, "laptop") == committed_numbers(tmp_path, "quick") == {}
+
+    left_out = unmeasured(one, "quick", "its training takes an hour", own[IDENTIFIER])
+    write_numbers("reconstruction", [left_out], "b", elsewhere)
+    layout, found = LAYOUTS["reconstruction"], frame_of("reconstruction", elsewhere)
+    assert f"| ({one.value} laptop =) [{one.value}] |" in tables.markdown(layout, found, "b")
+    assert rf"(${one.value}$) {{\scriptsize[${one.value}$]}}" in tables.latex(layout, found, "b")
+    assert "committed value at laptop scale" in tables.note(found)
+    write_numbers(
+        "reconstruction", [left_out, make(99.0, identifier="reconstruction/subspace-64/verbs-map")], "b", elsewhere
+    )
+    assert f"({one.value}) [{one.value}] reproduced" in summarise(elsewhere, colour=False)
 
 
 def test_every_layout_makes_a_table_of_not_run_numbers(reconstruction):

@@ -101,6 +101,14 @@ def test_entail_and_encode(model: Path) -> None:
     assert encoded["ranks"][1] == pytest.approx(answer["rank_hypothesis"], abs=1e-4)
 
 
+def test_texts_beyond_the_limit_are_reported(tmp_path: Path, model: Path, texts: Path) -> None:
+    long = " and ".join(sentences(20))
+    for words in (("entail", "a man", long), ("encode", long), ("search", f"a man & {long}", "--documents", texts)):
+        said = invoke(app, *words, "--model", model)
+        assert said.stderr.count("only its beginning is read: 'a ") == 1, said.stderr
+    assert "beginning" not in invoke(app, "entail", "a man", "a dog", "--model", model).stderr
+
+
 def test_encode_a_file_of_documents(tmp_path: Path, model: Path, texts: Path) -> None:
     out = tmp_path / "vectors.safetensors"
     said = run("encode", "--documents", texts, "--out", out, "--precision", "fp16", "--model", model)

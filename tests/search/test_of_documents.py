@@ -74,6 +74,20 @@ def test_a_read_only_folder(documents: Path, tmp_path: Path, monkeypatch: pytest
     assert not documents.with_name("texts.txt.subspaces").exists()
 
 
+def test_a_stale_index_in_a_read_only_folder(documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fits is used where it is; another one is left alone, and the cache folder has its own, built once."""
+    beside = SubspaceIndex.of_documents(documents, stand_in())
+    monkeypatch.setenv("SUBSPACES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != documents.parent)
+    assert SubspaceIndex.of_documents(documents, stand_in()).folder == beside.folder
+    documents.write_text("a volcano\n")
+    encoder = Encoder()
+    for _ in range(2):
+        index = SubspaceIndex.of_documents(documents, encoder)
+        assert index.folder.parent == tmp_path / "cache/indexes" and len(index) == encoder.texts == 1
+    assert len(SubspaceIndex.open(beside.folder, stand_in())) == 50
+
+
 def test_what_is_refused(documents: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no\.txt does not exist"):
         SubspaceIndex.of_documents(tmp_path / "no.txt", stand_in())

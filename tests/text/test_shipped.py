@@ -47,6 +47,18 @@ def test_it_is_searched_as_the_benchmark_chose() -> None:
     assert SearchProfile.model_validate(benchmark["profile"]).method == "hybrid"
 
 
+def test_without_backbone_and_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from subspaces import SubspaceEncoder
+    from subspaces.errors import UserError
+
+    monkeypatch.setenv("SUBSPACES_OFFLINE", "1")
+    monkeypatch.delenv("SUBSPACES_MIRROR", raising=False)
+    monkeypatch.setenv("SUBSPACES_CACHE", str(tmp_path / "empty"))
+    with pytest.raises(UserError, match=r"(?s)all-MiniLM-L6-v2 .* unavailable.*set SUBSPACES_MIRROR to a folder"):
+        SubspaceEncoder.from_pretrained()
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sources")

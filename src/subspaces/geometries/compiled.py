@@ -102,7 +102,9 @@ def _overload(operation: Callable, chosen: Callable[[type], Callable | None], ex
 
 def part(function: Callable) -> Callable:
     """Mark a function that compiled functions call."""
-    return function if numba is None else register_jitable(fastmath=FAST, error_model="numpy", forceinline=True)(function)
+    return (
+        function if numba is None else register_jitable(fastmath=FAST, error_model="numpy", forceinline=True)(function)
+    )
 
 
 def entry(function: Callable) -> Callable:

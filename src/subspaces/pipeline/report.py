@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,14 @@ class ReportOutputs(Experiment):
         }
         return {name: found[name] for name in registry.tables()}
 
+    @cached_property
+    def _committed(self) -> dict[str, dict[str, Any]]:
+        """What the project's own results say of numbers that a run elsewhere leaves out."""
+        from subspaces.report.numbers import committed_numbers
+
+        root = self.project.root
+        return {} if self.project.folder.resolve() == root.resolve() else committed_numbers(root, self.params.scale)
+
     @cache  # noqa: B019
     def numbers(self, name: str) -> Artefact:
         """All numbers of one table: one job, one file each, and one provenance file that carries the key."""
@@ -63,12 +71,15 @@ class ReportOutputs(Experiment):
             column = table.column(number.column)
             evidence = experiment.evidence(table, number.row, column)
             inputs |= {artefact.output: artefact for artefact in evidence}
+            reason = experiment.not_run(number.row, column.condition)
             printed[number.id] = {
                 "value": number.value,
                 "sd": number.sd,
                 "evidence": [artefact.output for artefact in evidence],
-                "reason": experiment.not_run(number.row, column.condition),
+                "reason": reason,
             }
+            if reason and number.id in self._committed:
+                printed[number.id]["committed"] = self._committed[number.id]
         return self.project.artefact(
             NUMBERS.format(table=name),
             ["report.numbers"],
@@ -92,7 +103,7 @@ class ReportOutputs(Experiment):
             values = [value for value in found if value is not None]
             if not values or len(values) < len(found):
                 reason = experiment.not_run(paper.row, column.condition) or "this row was not measured"
-                numbers.append(unmeasured(paper, self.params.scale, reason))
+                numbers.append(unmeasured(paper, self.params.scale, reason, self._committed.get(paper.id)))
                 continue
             extent = experiment.extent(next(iter(evaluations.values())))
             numbers.append(measured(paper, self.params.scale, values, evaluations, extent))

@@ -7,6 +7,7 @@ results/numbers.csv                     all of them as one tidy table (`frame`)
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
@@ -27,16 +28,32 @@ FRAME = "results/numbers.csv"
 FRAME_COLUMNS = (
     *("id", "table", "row", "column", "unit", "better", "paper", "paper_sd"),
     *("value", "sd", "seeds", "verdict", "scale", "reason", "evidence"),
-    *("values", "interval", "sample"),
+    *("values", "interval", "sample", "committed"),
 )
 # settings of an evaluation that are repeated beside its number
 _SETTINGS = ("model", "training", "subtree", "threshold", "graph", "split", "backbone", "ways", "pairs", "trained_on")
 
 
-def unmeasured(paper: PaperNumber, scale: str, reason: str | None) -> dict[str, Any]:
-    """A number that is not run at this scale."""
+def unmeasured(
+    paper: PaperNumber, scale: str, reason: str | None, committed: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A number that is not run at this scale; `committed` is the project's own at another one, to stand beside it."""
     empty: dict[str, Any] = {"value": None, "sd": None, "seeds": 0, "values": [], "sample": False, "evidence": []}
-    return {**_printed(paper, scale), **empty, "verdict": "not run", "reason": reason}
+    beside = {"committed": dict(committed)} if committed else {}
+    return {**_printed(paper, scale), **empty, "verdict": "not run", "reason": reason, **beside}
+
+
+def committed_numbers(folder: Path, scale: str) -> dict[str, dict[str, Any]]:
+    """Value, sd, verdict and scale of every number of results/numbers.csv in `folder` that was measured at another scale, by id."""
+    path, found = folder / FRAME, {}
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as handle:
+            handle.readline()  # the key
+            for number in csv.DictReader(handle):
+                if number["value"] and number["scale"] != scale:
+                    amounts = {name: float(number[name]) if number[name] else None for name in ("value", "sd")}
+                    found[number["id"]] = {**amounts, "verdict": number["verdict"], "scale": number["scale"]}
+    return found
 
 
 def measured(
@@ -127,8 +144,8 @@ def _value(value: Any) -> Any:
 
 
 def write_frame(key: str, folder: Path = Path()) -> None:
-    """results/numbers.csv; lists become words separated by spaces."""
-    table = frame(folder)
+    """results/numbers.csv, without what was measured elsewhere; lists become words separated by spaces."""
+    table = frame(folder).drop(columns="committed")
     for name in ("evidence", "values", "interval"):
         table[name] = table[name].map(lambda entries: " ".join(map(str, entries)) if isinstance(entries, list) else "")
     text = table.to_csv(index=False, float_format="%.6g", lineterminator="\n")

@@ -16,7 +16,7 @@ from subspaces.files import read_json
 from subspaces.report import registry
 from subspaces.report.layouts import LAYOUTS, Column
 from subspaces.report.numbers import NUMBERS, frame, frame_of, records
-from subspaces.report.tables import amount, note, plain
+from subspaces.report.tables import amount, committed, note, plain
 
 _STYLES = {"reproduced": "cyan", "better": "green", "short": "yellow", "other scale": "magenta", "not run": "dim"}
 TRY_NEXT = (
@@ -106,10 +106,12 @@ def _cell(number: dict[str, Any] | None, column: Column) -> Text:
 
 def _pair(number: dict[str, Any], column: Column) -> str:
     """Ours, the paper's, verdict."""
-    ours = "—"
+    paper = f"[{number['paper']:.{column.digits}f}]"
     if number["value"] is not None:
-        ours = amount(number["value"], number["sd"], column.digits, " ± ")
-    return f"{ours} [{number['paper']:.{column.digits}f}] {number['verdict']}"
+        return f"{amount(number['value'], number['sd'], column.digits, ' ± ')} {paper} {number['verdict']}"
+    if own := committed(number, column, " ± "):
+        return f"({own}) {paper} {number['committed']['verdict']}"
+    return f"— {paper} not run"
 
 
 # what the README shows, at most eight numbers: subspaces and the strongest rival of a table; the tables have every row

@@ -35,6 +35,11 @@ def note(numbers: pd.DataFrame) -> str:
     if len(run):
         counts = sorted(set(run["seeds"]))
         parts.append("seeds per number " + " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))))
+    if numbers["committed"].notna().any():
+        scales = {own["scale"] for own in numbers["committed"] if isinstance(own, dict)}
+        parts.append(
+            f"in parentheses: not run here, the project's committed value at {' or '.join(sorted(scales))} scale"
+        )
     if numbers["sample"].any():
         parts.append("made from a sample, not from the real data")
     return "; ".join(parts)
@@ -91,8 +96,21 @@ def _markdown_cell(number: dict[str, Any] | None, column: Column) -> str:
         return ""
     paper = amount(number["paper"], number["paper_sd"], column.digits, " ± ")
     if not _given(number["value"]):
-        return f"— [{paper}]"
+        return f"{_markdown_committed(number, column) or '—'} [{paper}]"
     return f"{amount(number['value'], number['sd'], column.digits, ' ± ')} {_MARKS[number['verdict']]} [{paper}]"
+
+
+def committed(number: dict[str, Any], column: Column, between: str) -> str:
+    """The project's own value of a number that is not run here; empty: there is none."""
+    own = number.get("committed")
+    return amount(own["value"], own["sd"], column.digits, between) if isinstance(own, dict) else ""
+
+
+def _markdown_committed(number: dict[str, Any], column: Column) -> str:
+    if value := committed(number, column, " ± "):
+        value += f" {number['committed']['scale']} {_MARKS[number['committed']['verdict']]}"
+        return f"({value.strip()})"
+    return ""
 
 
 def latex(table: Layout, numbers: pd.DataFrame, key: str, extra: Extra = ()) -> str:
@@ -124,7 +142,8 @@ def _latex_cell(number: dict[str, Any] | None, column: Column) -> str:
     if number is None:
         return ""
     paper = amount(number["paper"], number["paper_sd"], column.digits, r"\,\pm\,")
-    ours = "--"
+    value = committed(number, column, r"\,\pm\,")
+    ours = f"(${value}$)" if value else "--"
     if _given(number["value"]):
         ours = "$" + amount(number["value"], number["sd"], column.digits, r"\,\pm\,") + "$"
     return rf"{ours} {{\scriptsize[${paper}$]}}"

@@ -91,6 +91,13 @@ def _encoder(model: Path | None, threads: int) -> HalfVectorEncoder:
     return HalfVectorEncoder.of(SubspaceEncoder.from_pretrained(model, sources))
 
 
+def _report_cut(encoder: HalfVectorEncoder, texts: list[str]) -> None:
+    """Say on the standard error which texts the model does not read to their end."""
+    for text, windows in zip(texts, encoder.windows(texts), strict=True):
+        if len(windows) > 1:
+            typer.echo(f"longer than the model's limit, only its beginning is read: {text[:60]!r} …", err=True)
+
+
 def encode(
     texts: Annotated[list[str] | None, typer.Argument(help="One or more sentences, or none with --documents.")] = None,
     documents: Annotated[
@@ -114,7 +121,9 @@ def encode(
         _encode_documents(documents, out, precision, model, threads)
         return
     assert texts
-    subspaces = _encoder(model, threads).encode(texts)
+    encoder = _encoder(model, threads)
+    _report_cut(encoder, texts)
+    subspaces = encoder.encode(texts)
     ranks = subspaces.rank.tolist()
     table = [[subspaces[a].inclusion(subspaces[b]).item() for b in range(len(texts))] for a in range(len(texts))]
     if as_json:
@@ -187,7 +196,7 @@ def search(
 ) -> None:
     """The documents that lie most in the subspace of a query: &, |, ~ and parentheses over texts."""
     from subspaces.search.index import CARE, SubspaceIndex
-    from subspaces.search.query import parse
+    from subspaces.search.query import parse, terms
 
     tree = parse(query)  # a mistake is reported before the model is loaded
     if documents is not None and index is not None:
@@ -201,6 +210,8 @@ def search(
             typer.echo(f"{len(opened):,} documents{extra}", err=True)
     else:
         opened = SubspaceIndex.open(_index(index), _encoder(model, threads), uri=uri, verify=verify)
+    assert opened.encoder is not None
+    _report_cut(opened.encoder, terms(tree))
     chosen = cast("Method | None", method)  # `search` names the choices where it is none of them
     hits = opened.search(tree, top, chosen, CARE if effort is None else effort)
     if as_json:
@@ -213,6 +224,7 @@ def search(
 def entail(premise: str, hypothesis: str, model: Model = None, threads: Threads = 1, as_json: AsJson = False) -> None:
     """Does PREMISE entail HYPOTHESIS? Inclusion both ways, probabilities, ranks."""
     encoder = _encoder(model, threads)
+    _report_cut(encoder, [premise, hypothesis])
     pair = encoder.encode([premise, hypothesis])
     found = {
         "inclusion": pair[0].inclusion(pair[1]).item(),

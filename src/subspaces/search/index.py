@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +93,10 @@ class SubspaceIndex:
         if not path.is_file():
             raise UserError(f"{path} does not exist: give a file with one document per line.")
         out = path.with_name(f"{path.name}.subspaces")
-        if not os.access(path.parent, os.W_OK) and not (out / MANIFEST).exists():
+        if not os.access(path.parent, os.W_OK):
+            if (out / MANIFEST).exists():
+                with suppress(StaleIndex):
+                    return cls.open(build_index(path, encoder, out), encoder, verify=verify)
             out = cache_folder() / "indexes" / f"{path.name}-{digest(str(path.resolve()))[:16]}"
         try:
             return cls.open(build_index(path, encoder, out, progress=progress), encoder, verify=verify)

@@ -7,7 +7,8 @@ measured once, when it is opened (`_position_start`); a model that does not, suc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -78,6 +79,7 @@ class Backbone(nn.Module):
                 if isinstance(part, nn.Dropout):
                     part.p = dropout
         self.first_position = _position_start(model)
+        self._plain: list[tuple[nn.Parameter, Tensor]] = []  # weights with merged adapters, and without
 
     @property
     def longest(self) -> int:
@@ -112,6 +114,28 @@ class Backbone(nn.Module):
         if self.first_position is None:
             return [_padded(self.model, tokens, last) for tokens in batches]
         return _packed(self.model, batches, last, self.first_position)
+
+    def merge_adapters(self) -> None:
+        """Add the adapters of a trained model to the weights: it computes the same, without their two products in each layer."""
+        from peft.tuners.tuners_utils import BaseTunerLayer
+
+        for layer in self.model.modules():
+            if isinstance(layer, BaseTunerLayer) and not layer.merged:
+                weight = cast(nn.Parameter, layer.get_base_layer().weight)
+                self._plain.append((weight, weight.data))
+                layer.merge(safe_merge=True)  # into new memory: the plain weights stay as they are, bit for bit
+
+    @contextmanager
+    def without_adapters(self) -> Iterator[None]:
+        """Inside, the pretrained model without the adapters that were merged."""
+        merged = [weight.data for weight, _ in self._plain]
+        try:
+            for weight, plain in self._plain:
+                weight.data = plain.to(weight.device)
+            yield
+        finally:
+            for (weight, _), value in zip(self._plain, merged, strict=True):
+                weight.data = value
 
     @classmethod
     def from_folder(

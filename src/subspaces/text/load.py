@@ -45,9 +45,14 @@ class TextSpec(BaseModel):
         return read_encoder(value)
 
     @property
+    def adapted(self) -> bool:
+        """Adapters were trained, and not the backbone itself."""
+        return getattr(self.model, "adapters", None) is not None
+
+    @property
     def from_source(self) -> bool:
         """Parts of the backbone that were not trained are not in the model's folder."""
-        return self.backbone is not None and bool(self.backbone.frozen or getattr(self.model, "adapters", None))
+        return self.backbone is not None and bool(self.backbone.frozen or self.adapted)
 
 
 class TextModel:
@@ -64,6 +69,8 @@ class TextModel:
         self.model, self.settings, self.device = model.to(device).eval(), settings, device
         self.spec = TextSpec.model_validate(settings)
         self.tokeniser, self.limit, self.folder = tokeniser, self.spec.limit, folder
+        if self.spec.adapted:
+            self.model.backbone.merge_adapters()
 
     @property
     def fingerprint(self) -> str:

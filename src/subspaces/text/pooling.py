@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -34,24 +33,10 @@ def pooled(
 
 def keeps_backbone(model: TextModel) -> bool:
     """Is the pretrained backbone inside the model? It is where only adapters were trained: without them it is the plain one."""
-    return getattr(model.spec.model, "adapters", None) is not None
+    return model.spec.adapted
 
 
 def plain_vectors(model: TextModel, texts: Sequence[str]) -> Tensor:
-    """Unit vectors (N, h) by the backbone of a model with its adapters switched off."""
-    with _without_adapters(model.model):
+    """Unit vectors (N, h) by the backbone of a model without its adapters."""
+    with model.model.backbone.without_adapters():
         return pooled(model.model.backbone, model.tokeniser, texts, model.limit)
-
-
-@contextmanager
-def _without_adapters(model: torch.nn.Module) -> Iterator[None]:
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    layers = [part for part in model.modules() if isinstance(part, BaseTunerLayer)]
-    try:
-        for layer in layers:
-            layer.enable_adapters(False)
-        yield
-    finally:
-        for layer in layers:
-            layer.enable_adapters(True)

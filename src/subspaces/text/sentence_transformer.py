@@ -6,7 +6,6 @@ that the dot product of two embeddings is the subspace similarity Tr(P_iP_j).
 
 from __future__ import annotations
 
-import copy
 import json
 import tempfile
 from pathlib import Path
@@ -151,16 +150,9 @@ def _pooling(model: SubspaceModel) -> SubspacePooling:
 
 
 def _write_backbone(model: SubspaceModel, text_model: TextModel, folder: Path) -> None:
-    """The backbone with its tokeniser, as the libraries read them. Adapters are merged into the weights."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    backbone = copy.deepcopy(model.backbone.model)
-    for part in list(backbone.modules()):
-        if isinstance(part, BaseTunerLayer):
-            part.merge()
-    weights = {
-        name.replace(".base_layer.", "."): one for name, one in backbone.state_dict().items() if "lora_" not in name
-    }
+    """The backbone with its tokeniser, as the libraries read them. Adapters are merged already."""
+    state = model.backbone.model.state_dict()
+    weights = {name.replace(".base_layer.", "."): one for name, one in state.items() if "lora_" not in name}
     plain = Backbone.from_config(model.backbone.config).model
     plain.load_state_dict(weights)
     plain.config.output_hidden_states = model.last > 1

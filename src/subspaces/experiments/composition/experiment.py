@@ -43,9 +43,9 @@ class CompositionExperiment(Experiment):
         """Baseline -> the 2-way model that filters the elicited set."""
         pairs = getattr(self.settings.filter_pairs, self.params.scale)
         snli = self._snli
-        rows = [row for row in self.settings.baselines if not snli.not_run(row, "2way")]
-        named = {row: snli.settings.curve_row(row, pairs) if pairs else row for row in rows}
-        return {row: snli.model(name, "2way", snli.first_seed) for row, name in named.items()}
+        named = {row: snli.settings.curve_row(row, pairs) if pairs else row for row in self.settings.baselines}
+        run = {job.row for job in snli.jobs() if job.condition == "2way"}
+        return {row: snli.model(name, "2way", snli.first_seed) for row, name in named.items() if name in run}
 
     @cache  # noqa: B019
     def elicited_set(self) -> Artefact:

@@ -44,10 +44,14 @@ class EfficiencyExperiment(Experiment):
         return self.project.experiment("data")
 
     @property
+    def _row(self) -> str:
+        return self.project.experiment("snli").subspace_row(self.settings.model)
+
+    @property
     def text_model(self) -> Artefact:
         """The 2-way SNLI model that encodes captions and queries."""
         snli = self.project.experiment("snli")
-        return snli.model(self.settings.model, "2way", snli.first_seed)
+        return snli.judged_model(self._row, "2way", snli.first_seed)
 
     # --- captions as an index ---------------------------------------------------------------------------------------------
 
@@ -55,7 +59,7 @@ class EfficiencyExperiment(Experiment):
     def shard(self, number: int) -> Artefact:
         """One slice of the captions, encoded."""
         return self.project.artefact(
-            SHARD.format(model=self.settings.model, shard=number),
+            SHARD.format(model=self._row, shard=number),
             ["retrieval.encode"],
             {"shards": self.budget.shards, "shard": number},
             [self._data.captions(), self.text_model],
@@ -69,7 +73,7 @@ class EfficiencyExperiment(Experiment):
     def index(self, kind: str) -> Artefact:
         """All shards, merged into one kind of index."""
         return self.project.artefact(
-            INDEX.format(model=self.settings.model, kind=kind),
+            INDEX.format(model=self._row, kind=kind),
             ["retrieval.index"],
             {"kind": kind, "seed": self.settings.seed},
             self.shards(),
@@ -235,7 +239,7 @@ class EfficiencyExperiment(Experiment):
         from subspaces.experiments.efficiency.settings import QueriesSettings
         from subspaces.search.index import SubspaceIndex
 
-        job = self.project.experiment("snli").settings.job(self.settings.model, 2, self.params.scale)
+        job = self.project.experiment("snli").settings.job(self._row, 2, self.params.scale)
         index = SubspaceIndex.open(artefact.inputs[0].path.with_suffix(""), self._encoder())
         backbone = SOURCES / job.backbone.name
         found = write_found(
@@ -255,7 +259,7 @@ class EfficiencyExperiment(Experiment):
         from subspaces.experiments.efficiency.compression import write_compression
         from subspaces.experiments.efficiency.settings import CompressionSettings
 
-        row = self.params.figures.rank_vs_descendants.model if part == "wordnet" else self.settings.model
+        row = self.params.figures.rank_vs_descendants.model if part == "wordnet" else self._row
         extra = {"scale": self.params.scale, "model": row}
         model = artefact.inputs[0].path.parent
         write_compression(

@@ -33,13 +33,12 @@ class HyperlexExperiment(Experiment):
         return self.settings.budget(self.params.scale)
 
     def not_run(self, row: str, condition: str = "") -> str | None:
-        if row == GAUSSIAN:
-            return self.budget.not_run
-        return self.project.experiment("reconstruction").not_run(row, "nouns")
+        own = self.budget.not_run.get(row)
+        return own if own or row == GAUSSIAN else self.project.experiment("reconstruction").not_run(row, "nouns")
 
     def jobs(self) -> list[Job]:
         """The Gaussians; the other rows are models of reconstruction."""
-        return [] if self.budget.not_run else [Job(GAUSSIAN, "", seed) for seed in self.budget.seeds]
+        return [] if self.not_run(GAUSSIAN) else [Job(GAUSSIAN, "", seed) for seed in self.budget.seeds]
 
     def judged(self) -> list[tuple[str, int]]:
         """(row, seed) of every evaluation: the seeds of the models that it is made from."""
@@ -53,8 +52,7 @@ class HyperlexExperiment(Experiment):
 
     @property
     def gaussian_job(self):
-        subtree = self.project.experiment("reconstruction").budget.subtree.nouns
-        return self.settings.job(self.params.scale, subtree)
+        return self.settings.job(self.params.scale)
 
     @cache  # noqa: B019
     def model(self, row: str, seed: int) -> Artefact:

@@ -6,15 +6,14 @@ from pydantic import Field
 
 from subspaces.geometries.gaussian import GaussianGeometry
 from subspaces.hierarchy.link_prediction import LinkJob, LinkTraining
-from subspaces.settings import Seeds, Some, Strict
+from subspaces.settings import Reason, Seeds, Some, Strict
 
 
 class HyperlexScale(Strict):
     seeds: Seeds = Field(min_length=1)
     training: Some[LinkTraining] = Some[LinkTraining]()
-    not_run: str | None = Field(
-        None, min_length=10, description="why the Gaussians are not trained at this scale; null: they are"
-    )
+    subtree: str | None = Field(None, description="the Gaussians are trained below this node; null: on all nouns")
+    not_run: dict[str, Reason] = Field({}, description="row: why it is not run at this scale")
 
 
 class HyperlexScales(Strict):
@@ -35,7 +34,8 @@ class Hyperlex(Strict):
     def budget(self, scale: str) -> HyperlexScale:
         return getattr(self.scales, scale)
 
-    def job(self, scale: str, subtree: str | None) -> LinkJob:
-        """Everything that decides the Gaussians, which learn the whole noun closure."""
-        merged = self.training.model_dump() | self.budget(scale).training.model_dump(exclude_none=True)
-        return LinkJob(model=self.gaussian, training=LinkTraining(**merged), subtree=subtree, threshold="exact")
+    def job(self, scale: str) -> LinkJob:
+        """Everything that decides the Gaussians, which learn the closure of the nouns."""
+        budget = self.budget(scale)
+        training = LinkTraining(**self.training.model_dump() | budget.training.model_dump(exclude_none=True))
+        return LinkJob(model=self.gaussian, training=training, subtree=budget.subtree, threshold="exact")

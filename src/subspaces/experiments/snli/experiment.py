@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
 
 from subspaces.experiments import metrics
 from subspaces.experiments.data import SNLI
-from subspaces.files import read_json, write_json
+from subspaces.files import read_json, sha256_file, write_json, write_text
 from subspaces.pipeline.artefact import Artefact, Machine
 from subspaces.pipeline.experiment import SOURCES, Experiment, Job
 from subspaces.report import registry
 from subspaces.report.layouts import LAYOUTS, Column, Layout
+from subspaces.sources.registry import TINY_BACKBONE
 
 MODEL = "models/snli/{row}/{ways}/seed-{seed}"
 EVALUATION = "results/evaluations/snli/{row}/{ways}/seed-{seed}.json"
 FILES = ("settings.json", "weights.safetensors", "tokenizer.json", "history.csv", "timing.json")
 WAYS = {"2way": 2, "3way": 3}
 SHIPPED = "models/shipped"
+PACKAGED = Path(str(files("subspaces.text").joinpath("models/subspaces-minilm-64")))
 SHIPPED_FILES = ("settings.json", "weights.safetensors", "history.csv", "timing.json")
 
 
@@ -55,6 +58,10 @@ class SnliExperiment(Experiment):
         row = self.settings.shipped
         return [] if self.not_run(row, "2way") else [(row, "2way")]
 
+    def subspace_row(self, row: str) -> str:
+        """What figures and retrieval are made with: this row, or the model of the package at scales that take it."""
+        return self.settings.shipped if self.budget.packaged and self.shipped_rows() else row
+
     def jobs(self) -> list[Job]:
         """Rows of the two tables, points of the curve and the model that ships; the last two and the λ sweep have one seed."""
         seeds = self.budget.seeds
@@ -84,14 +91,18 @@ class SnliExperiment(Experiment):
         job = self.settings.job(row, WAYS[ways], self.params.scale)
         data = self.project.experiment("data")
         folder = MODEL.format(row=row, ways=ways, seed=seed)
+        packaged = {"packaged": sha256_file(PACKAGED / "weights.safetensors")} if self._is_packaged(row) else {}
         return self.project.artefact(
             f"{folder}/settings.json",
             ["snli.train", f"encoders.{job.model.encoder}"],
-            {**job.model_dump(mode="json"), "seed": seed},
+            {**job.model_dump(mode="json"), "seed": seed, **packaged},
             [data.snli(), *([data.source(job.backbone.name)] if job.backbone else [])],
             lambda artefact, machine: self._train(artefact, machine, Job(row, ways, seed)),
             [f"{folder}/{name}" for name in FILES[1:]],
         )
+
+    def _is_packaged(self, row: str) -> bool:
+        return self.budget.packaged and row == self.settings.shipped
 
     def model_of(self, job: Job) -> Artefact:
         return self.model(job.row, job.condition, job.seed)
@@ -146,6 +157,9 @@ class SnliExperiment(Experiment):
         from subspaces.training.progress import ConsoleProgress
 
         asked = self.settings.job(job.row, WAYS[job.condition], self.params.scale)
+        if self._is_packaged(job.row) and not (SOURCES / asked.backbone.name / TINY_BACKBONE[0]).exists():
+            self._unpack(artefact, SOURCES / asked.backbone.name)
+            return
         data = read_json(f"{SNLI}.json")
         pairs = min(asked.training.batch, asked.pairs or data["counts"]["train"])
         progress = ConsoleProgress(f"{job.row} {job.condition} seed {job.seed}", "pairs", pairs)
@@ -159,6 +173,18 @@ class SnliExperiment(Experiment):
                 f"best after {settings['best_step']:,} of {settings['steps']:,} steps: "
                 f"validation {settings['validation']:.2f} %"
             )
+
+    def _unpack(self, artefact: Artefact, backbone: Path) -> None:
+        """The model of the package as if it had been trained here; its record says how it was."""
+        from subspaces.text.texts import backbone_tokeniser
+
+        folder = artefact.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("weights.safetensors", "history.csv", "timing.json"):
+            copyfile(PACKAGED / name, folder / name)
+        write_text(folder / "tokenizer.json", backbone_tokeniser(backbone).text)
+        write_json(artefact.output, read_json(PACKAGED / "settings.json") | {"key": artefact.key})
+        print(f"the model of the package, {PACKAGED.name}")
 
     def _evaluate(self, artefact: Artefact, machine: Machine, job: Job) -> None:
         from subspaces.experiments.snli.evaluate import evaluate_entailment

@@ -83,6 +83,9 @@ class NliScale(Strict):
     sweep: NliRow = Field(NliRow(), description="the rows of the λ table")
     curve: list[Annotated[int, Field(ge=1)]] = Field(description="numbers of training pairs of the learning curve")
     not_run: dict[str, dict[Literal["two", "three"], Reason]] = Field({})
+    packaged: bool = Field(
+        False, description="take the model that ships from the package; where its backbone is missing it is trained"
+    )
 
 
 class SnliJob(Strict):

@@ -166,8 +166,12 @@ def _snli(project: Project, row: str, ways: str) -> Any:
     return project.experiment("snli").evaluation(row, ways, project.experiment("snli").first_seed)
 
 
+def _subspace_row(project: Project) -> str:
+    return project.experiment("snli").subspace_row(project.params.figures.snli_model)
+
+
 def _snli_row(project: Project) -> dict[str, Any]:
-    return {"row": project.params.figures.snli_model, "seed": project.experiment("snli").first_seed}
+    return {"row": _subspace_row(project), "seed": project.experiment("snli").first_seed}
 
 
 @figure(
@@ -176,9 +180,10 @@ def _snli_row(project: Project) -> dict[str, Any]:
     caption="Normalised inclusion of test pairs by their gold label, 2-way and 3-way.",
     alt="Histograms of the inclusion score between 0 and 1, one colour per class, for the 2-way and the 3-way model.",
     inputs=lambda project: tuple(
-        _snli(project, project.params.figures.snli_model, ways)
+        _snli(project, row, ways)
         for ways in ("2way", "3way")
-        if not project.experiment("snli").not_run(project.params.figures.snli_model, ways)
+        if (row := _subspace_row(project)) == project.params.snli.shipped
+        or not project.experiment("snli").not_run(row, ways)
     ),
     settings=_snli_row,
 )
@@ -195,7 +200,7 @@ def _inclusion_histograms(data: FigureData) -> Drawing:
     caption="Effective rank of sentences that become more general from left to right. Rank should rise; steps where it falls are "
     "marked.",
     alt="Line plots of effective rank, one per chain of sentences, from the most specific sentence to the most general.",
-    inputs=lambda project: (_snli(project, project.params.figures.snli_model, "2way"),),
+    inputs=lambda project: (_snli(project, _subspace_row(project), "2way"),),
     settings=_snli_row,
 )
 def _entailment_chains(data: FigureData) -> Drawing:
