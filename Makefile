@@ -11,6 +11,10 @@ QUICK := runs/quick
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
+# Snakemake and pip need a cache folder; where the home cannot be written, it is in .venv
+ifeq ($(shell cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; mkdir -p "$$cache" 2>/dev/null && test -w "$$cache" && echo ok),)
+export XDG_CACHE_HOME := $(CURDIR)/$(VENV)/cache
+endif
 
 .PHONY: help setup run test unit slurm lifecycle lint docs bench audit summary laptop clean
 

@@ -8,7 +8,7 @@ folder=$2
 import sys
 sys.exit(sys.version_info < (3, 11))
 PY
-if [ ! -x "$folder/bin/python" ]; then
+if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1; then # absent, or interrupted while it was made
   echo "making $folder"
   if ! "$python" -m venv "$folder" 2>/dev/null; then
     rm -rf "$folder"
