@@ -25,7 +25,8 @@ class Scored(NamedTuple):
 class Scorer:
     """Scores the lines of a file in order; `unknown` counts the lines that were left out.
 
-    Names count as they are written. A part of a name is enough for a question, but in a file it would be scored as another node unseen.
+    Names count as they are written. A part of a name is enough for a question, but in a file it could name another node
+    unseen.
     """
 
     def __init__(self, hierarchy: Hierarchy, skip_unknown: bool = False):
