@@ -74,6 +74,10 @@ def test_unknown_names_stop_the_scoring_or_are_counted(tmp_path: Path, fitted: P
     with pytest.raises(UserError, match=r"pairs\.tsv, line 2: .* has no node 'nod 3': did you mean .*--skip-unknown"):
         run("score", fitted, pairs, "--out", out)
     assert not out.exists()
+    other = write_edges(tmp_path / "case.tsv", [("node 1", "NODE 0")])  # a question would find it
+    with pytest.raises(UserError, match=r"has no node 'NODE 0': did you mean 'node 0'\? Correct the line"):
+        run("score", fitted, other)
+    assert "0 pairs scored, 1 left out" in run("score", fitted, other, "--skip-unknown")
     said = run("score", fitted, pairs, "--skip-unknown")
     assert "node 1\tnode 0\t0." in said and "nod 3" not in said
     assert "1 pairs scored, 2 left out" in said

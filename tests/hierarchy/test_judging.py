@@ -68,3 +68,11 @@ def test_a_sample_stands_for_all_and_general_parents_stay_exact(monkeypatch: pyt
     at_the_same = judge_pairs(table, graph, 0, threshold=exact["threshold"], sample=200)
     assert at_the_same["recall"] == pytest.approx(exact["recall"])
     assert at_the_same["general"] == exact["general"]  # against all nodes, not against a sample
+
+
+def test_a_general_node_that_is_said_to_contain_nothing_is_not_precise() -> None:
+    graph = random_tree(60, 1)
+    found = judge_pairs(Table(torch.zeros(61, 61, dtype=torch.float64), True), graph, 0, threshold=0.5)
+    assert found["precision"] == 0
+    for node in found["general"]:
+        assert (node["precision"], node["recall"]) == ((0, 0) if node["descendants"] else (100, 100))

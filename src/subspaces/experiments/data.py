@@ -108,8 +108,9 @@ class SharedData(Experiment):
         )
 
     def build_split(self, artefact: Artefact, machine: Machine) -> None:
-        from subspaces.hierarchy.graph import Taxonomy
+        from subspaces.hierarchy.graph import Taxonomy, build_hierarchy
         from subspaces.hierarchy.splits import check_counts, draw_split, read_split, write_split
+        from subspaces.sources.wordnet_reader import read_wordnet
 
         coverage, seed, subtree = (artefact.settings[name] for name in ("coverage", "seed", "subtree"))
         if subtree:
@@ -122,14 +123,17 @@ class SharedData(Experiment):
         else:
             name = "wordnet_link_prediction"
             manifest = read_json(SOURCES / name / "manifest.json")
-            original = artefact.settings.get("fifty") == "original"
-            fifty = SOURCES / f"{name}_50" / "noun_closure.tsv.train_50percent" if original else None
-            split = read_split(SOURCES / name, coverage, fifty, seed)
-            counts = {**get(name).counts, **get(f"{name}_50").counts}
-            expected = {part: counts[part] for part in split.counts() if part in counts}
-            check_counts(split, expected | {"train": counts[f"train {coverage} %"]})
+            if manifest["sample"]:
+                split = draw_split(build_hierarchy(*read_wordnet(SOURCES / name, "nouns")), coverage, seed)
+            else:
+                original = artefact.settings.get("fifty") == "original"
+                fifty = SOURCES / f"{name}_50" / "noun_closure.tsv.train_50percent" if original else None
+                split = read_split(SOURCES / name, coverage, fifty, seed)
+                counts = {**get(name).counts, **get(f"{name}_50").counts}
+                expected = {part: counts[part] for part in split.counts() if part in counts}
+                check_counts(split, expected | {"train": counts[f"train {coverage} %"]})
             source = {file: entry["sha256"] for file, entry in manifest["files"].items()}
-            extra = {"sample": False, "origin": manifest["origin"], "source": source, "seed": seed}
+            extra = {"sample": manifest["sample"], "origin": manifest["origin"], "source": source, "seed": seed}
         record = write_split(split, artefact.path.with_suffix(""), artefact.key, extra)
         parts = ", ".join(f"{count:,} {part}" for part, count in record["counts"].items())
         print(f"{coverage} %: {parts} ({split.train_origin})")

@@ -174,7 +174,10 @@ def _count_non_edges(
 def _general_figures(
     graph: Taxonomy, general: np.ndarray, edges: Tensor, positive: Tensor, columns: Tensor, outside: Tensor, at: int
 ) -> list[dict[str, Any]]:
-    """Precision and recall of the twenty nodes with the most descendants, each against all nodes; the worst first."""
+    """Precision and recall of the twenty nodes with the most descendants, each against all nodes; the worst first.
+
+    Precision is 0 where a node with descendants is said to contain nothing.
+    """
     figures = []
     for place, node in enumerate(general[:_REPORTED].tolist()):
         reached = positive[edges[:, 1] == node] >= at
@@ -183,7 +186,7 @@ def _general_figures(
             {
                 "name": graph.names[node],
                 "descendants": int(graph.descendants[node]),
-                "precision": 100 * true / (true + false) if true + false else 100.0,
+                "precision": 100 * true / (true + false) if true + false else 0.0 if len(reached) else 100.0,
                 "recall": 100 * true / len(reached) if len(reached) else 100.0,
             }
         )

@@ -23,7 +23,11 @@ class Scored(NamedTuple):
 
 
 class Scorer:
-    """Scores the lines of a file in order; `unknown` counts the lines that were left out."""
+    """Scores the lines of a file in order; `unknown` counts the lines that were left out.
+
+    Names count as they are written. A part of a name is enough for a question, but in a file it could name another node
+    unseen.
+    """
 
     def __init__(self, hierarchy: Hierarchy, skip_unknown: bool = False):
         self.hierarchy, self.skip_unknown, self.unknown = hierarchy, skip_unknown, 0
@@ -31,12 +35,12 @@ class Scorer:
     def scores(self, path: str | Path) -> Iterator[Scored]:
         waiting: list[tuple[str, str]] = []
         for number, child, parent in read_pairs(path):
-            if self.skip_unknown and not (child in self.hierarchy and parent in self.hierarchy):
+            unknown = next((name for name in (child, parent) if name not in self.hierarchy), None)
+            if unknown is not None:
+                if not self.skip_unknown:
+                    self._refuse(path, number, unknown)
                 self.unknown += 1
                 continue
-            for name in (child, parent):
-                if name not in self.hierarchy:
-                    self._refuse(path, number, name)
             waiting.append((child, parent))
             if len(waiting) == _PAIRS:
                 yield from self._score(waiting)
@@ -45,11 +49,13 @@ class Scorer:
 
     def _refuse(self, path: str | Path, number: int, name: str) -> None:
         try:
-            self.hierarchy.place(name)
+            close = self.hierarchy.names[self.hierarchy.place(name)]
+            reason = f"{self.hierarchy.folder} has no node {name!r}: did you mean {close!r}?"
         except UserError as error:
-            raise UserError(
-                f"{path}, line {number}: {error} Correct the line, or leave such lines out with --skip-unknown."
-            ) from None
+            reason = str(error)
+        raise UserError(
+            f"{path}, line {number}: {reason} Correct the line, or leave such lines out with --skip-unknown."
+        )
 
     def _score(self, pairs: list[tuple[str, str]]) -> Iterator[Scored]:
         if not pairs:

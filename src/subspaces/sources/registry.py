@@ -113,6 +113,7 @@ _ROWS = (
             "valid negatives": 288_380,
             "test negatives": 288_380,
         },
+        sample="wordnet.tsv",  # a split is drawn from this hierarchy
         used_by=("link prediction",),
     ),
     Source(
