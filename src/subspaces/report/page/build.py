@@ -119,7 +119,7 @@ def _environment() -> Environment:
 def _figure(name: str, folder: Path) -> dict[str, Any]:
     """Title, caption, alternative text and the picture; the image is None where the file is missing or is not a PNG.
 
-    As lossless WebP the figures take 0.65 MB instead of 1.76 MB, a third of what the page may have.
+    Lossless WebP: all figures take 0.65 MB instead of 1.76 MB. The page may have 4 MB.
     """
     known = FIGURES[name]
     path = folder / f"figures/{name}.png"
