@@ -11,10 +11,12 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from subspaces.errors import UserError
 from subspaces.pipeline.artefact import carries
@@ -195,10 +197,10 @@ def test_nothing_run_is_said_too(fresh):
 def test_figures_are_inside_and_missing_ones_are_said_to_be_missing(made):
     folder, _, page = made
     image = page.one("img")
-    assert (
-        image.attributes["src"]
-        == "data:image/png;base64," + base64.b64encode((folder / "figures/overview.png").read_bytes()).decode()
-    )
+    start, _, data = image.attributes["src"].partition(",")
+    assert start == "data:image/webp;base64"
+    shown, drawn = (Image.open(file) for file in (BytesIO(base64.b64decode(data)), folder / "figures/overview.png"))
+    assert shown.size == drawn.size and shown.convert("RGB").tobytes() == drawn.convert("RGB").tobytes()
     assert len(image.attributes["alt"]) > 40
     assert "Missing: figures/rank_vs_descendants.png" in page.one("figure", id="figure-rank_vs_descendants").text
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import struct
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from PIL import Image
 
 from subspaces.files import write_text
 from subspaces.report import claims
@@ -116,7 +117,10 @@ def _environment() -> Environment:
 
 
 def _figure(name: str, folder: Path) -> dict[str, Any]:
-    """Title, caption, alternative text and the PNG as data; the image is None where the file is missing or is not a PNG."""
+    """Title, caption, alternative text and the picture; the image is None where the file is missing or is not a PNG.
+
+    Lossless WebP: all figures take 0.65 MB instead of 1.76 MB. The page may have 4 MB.
+    """
     known = FIGURES[name]
     path = folder / f"figures/{name}.png"
     bytes_ = path.read_bytes() if path.is_file() else b""
@@ -127,11 +131,14 @@ def _figure(name: str, folder: Path) -> dict[str, Any]:
         "alt": known.alt,
         "image": None,
     }
-    if bytes_.startswith(_PNG) and len(bytes_) >= 24:
-        width, height = struct.unpack(">II", bytes_[16:24])
+    if bytes_.startswith(_PNG):
+        packed = BytesIO()
+        with Image.open(BytesIO(bytes_)) as picture:
+            width, height = picture.size
+            picture.save(packed, "webp", lossless=True)
         # drawn at 200 dots per inch and shown at 280, so that letters have the size of the page's text
         size = {"width": width * 5 // 7, "height": height * 5 // 7, "wide": width > 2 * height}
-        shown |= size | {"image": f"data:image/png;base64,{base64.b64encode(bytes_).decode()}"}
+        shown |= size | {"image": f"data:image/webp;base64,{base64.b64encode(packed.getvalue()).decode()}"}
     return shown
 
 
