@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -81,7 +82,7 @@ class Project:
     def edit_params(self, **changes) -> None:
         """Keys are dotted paths with __ for the dot."""
         path = self.folder / "params.yaml"
-        content = yaml.safe_load(path.read_text())
+        content = json.loads(json.dumps(yaml.safe_load(path.read_text())))  # rows that share an anchor become their own
         for dotted, value in changes.items():
             *way, last = dotted.split("__")
             place = content
