@@ -102,8 +102,9 @@ class ReportOutputs(Experiment):
             found = [experiment.value(evaluation, paper.row, column) for evaluation in evaluations.values()]
             values = [value for value in found if value is not None]
             if not values or len(values) < len(found):
-                reason = experiment.not_run(paper.row, column.condition) or "this row was not measured"
-                numbers.append(unmeasured(paper, self.params.scale, reason, self._committed.get(paper.id)))
+                reason = experiment.not_run(paper.row, column.condition)
+                committed = self._committed.get(paper.id) if reason else None  # as in the key
+                numbers.append(unmeasured(paper, self.params.scale, reason or "this row was not measured", committed))
                 continue
             extent = experiment.extent(next(iter(evaluations.values())))
             numbers.append(measured(paper, self.params.scale, values, evaluations, extent))
